@@ -1,0 +1,1 @@
+"""What a replay means: measurements, comparison, storage and reports."""

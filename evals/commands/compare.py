@@ -1,0 +1,76 @@
+"""`rewindow compare`: the main job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evals.commands.leaderboard import print_summary
+from evals.commands.progress import progress
+from replay.commands.output import print_json
+
+
+def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that every command takes which replays sessions under policies."""
+    for option in reversed((
+        click.option("-p", "--policy", "policies", multiple=True, required=True,
+                     help="Preset, TOML file or package.module:attribute; may carry overrides; repeat it."),
+        click.option("--baseline", help="Policy that the others are paired against; default: the first."),
+        click.option("--window", type=click.IntRange(min=1), default=200_000, show_default=True,
+                     help="Context window in tokens, the same for all policies."),
+        click.option("--output-reserve", type=click.IntRange(min=0), default=0, show_default=True,
+                     help="Tokens of the window kept free for the answer."),
+        click.option("--tokenizer", default="o200k_base", show_default=True, help="Vocabulary that counts tokens."),
+        click.option("--prices", help="Model whose prices are used for costs."),
+        click.option("--summariser", default="extractive", show_default=True,
+                     help="extractive, recorded, empty or length-model."),
+        click.option("--out", type=click.Path(path_type=Path), help="Store the run in this new folder."),
+        click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained HTML report."),
+        click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: all cores for large inputs."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+    )):
+        command = option(command)
+    return command
+
+
+@click.command(epilog="Example: rewindow compare ~/.codex/sessions -p full-history -p decode-adr18 --window 128000 --out runs/a")
+@click.argument("paths", nargs=-1, required=True)
+@shared_options
+def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | None, **options: Any) -> int:
+    """Replay every session of PATHS under every policy, measure, store and rank."""
+    summary = run(paths, out, **options)
+    if html:
+        from evals.html import write_html
+
+        write_html(summary, html)
+    print_json(summary) if as_json else print_summary(summary)
+    return 0
+
+
+def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], baseline: str | None, window: int,
+        output_reserve: int, tokenizer: str, prices: str | None, summariser: str, jobs: int | None) -> dict[str, Any]:
+    """Do the comparison with a progress bar on stderr, and give its summary."""
+    from evals.compare import Comparison, compare as compare_sessions
+    from evals.trial import Settings
+    from replay.errors import ConfigError
+    from replay.find import find
+    from replay.policy.base import Capacity
+    from replay.policy.load import policy
+    from replay.policy.summarisers import summariser as check_summariser
+    from replay.tokens import tokenizer as check_tokenizer
+
+    if output_reserve >= window:
+        raise ConfigError("--output-reserve", "", f"must be smaller than the window of {window:,} tokens")
+    chosen = tuple(policy(name) for name in policies)
+    check_summariser(summariser)
+    check_tokenizer(tokenizer)
+    settings = Settings(capacity=Capacity(window=window, output_reserve=output_reserve), tokenizer=tokenizer,
+                        summariser=summariser)
+    files = tuple(find(paths))
+    job = Comparison(files=files, policies=chosen, baseline=baseline or chosen[0].name, settings=settings, jobs=jobs,
+                     prices=prices)
+    with progress("sessions", len(files)) as advance:
+        return compare_sessions(job, out, lambda result: advance(Path(result.path).name))

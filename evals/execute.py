@@ -1,0 +1,70 @@
+"""Files × policies on the cores of this machine, in the order of the files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evals.trial import SessionRow, Settings, run_session
+from replay.errors import ReadError
+from replay.find import Found
+from replay.policy.policy import Policy
+from replay.readers import read, read_bytes
+from replay.tokens import TokenCounter, tokenizer
+
+PARALLEL_FROM_BYTES = 40_000_000
+"""Below this much input starting worker processes costs more than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What came of one file: its sessions, or the reason why it could not be read."""
+
+    path: str
+    sessions: tuple[SessionRow, ...] = ()
+    unreadable: str | None = None
+
+
+def run_files(files: Sequence[Found], policies: Sequence[Policy], settings: Settings,
+              jobs: int | None = None) -> Iterator[FileResult]:
+    """Results in the order of the files. `jobs` None: all cores when the input is worth it."""
+    jobs = jobs or default_jobs(files)
+    if jobs == 1:
+        return (run_file(f, policies, settings) for f in files)
+    from joblib import Parallel, delayed
+
+    # loky: fresh processes, so a native crash in one cannot take the run with it unnoticed.
+    tasks = (delayed(run_file)(f, policies, settings) for f in files)
+    results: Iterator[FileResult] = Parallel(n_jobs=jobs, return_as="generator")(tasks)
+    return results
+
+
+def default_jobs(files: Sequence[Found]) -> int:
+    """One for small inputs, else the number of cores."""
+    size = sum(f.path.stat().st_size for f in files if f.path.is_file())
+    return 1 if size < PARALLEL_FROM_BYTES or len(files) < 2 else os.cpu_count() or 1
+
+
+def run_file(found: Found, policies: Sequence[Policy], settings: Settings) -> FileResult:
+    """Every session of a file under every policy."""
+    try:
+        transcripts = read_found(found)
+    except ReadError as error:
+        return FileResult(str(found.path), unreadable=error.reason)
+    words = tokenizer(settings.tokenizer)
+    counter: Any = TokenCounter(words)
+    rows = tuple(run_session(t, i, policies, settings, counter) for i, t in enumerate(transcripts))
+    words.forget()
+    return FileResult(str(found.path), sessions=rows)
+
+
+def read_found(found: Found) -> tuple[Any, ...]:
+    """The sessions of a found file, or of standard input."""
+    if found.path == Path("-"):
+        import sys
+
+        return read_bytes(sys.stdin.buffer.read(), "<stdin>")
+    return read(found.path)

@@ -1,0 +1,16 @@
+"""Metrics: views become named numbers, each with its level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evals.metrics.base import Measurement, Metric, Trial
+from evals.metrics.compaction import CompactionEvents
+from evals.metrics.integrity import Identification, Pairing
+from evals.metrics.size import Churn, ViewSize
+
+METRICS: Mapping[str, Metric] = {m.name: m for m in (
+    ViewSize(), Churn(), CompactionEvents(), Pairing(), Identification())}
+"""The metrics that every trial is measured with."""
+
+__all__ = ["METRICS", "Measurement", "Metric", "Trial"]

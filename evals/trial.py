@@ -1,0 +1,135 @@
+"""One session under several policies: the containment boundary, and rows for the store.
+
+A trial that fails is a row with its error; a broken machine is an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evals.metrics import METRICS
+from evals.metrics.base import Measurement, Trial
+from replay.engine import Lane, Session
+from replay.log import CLASSES
+from replay.policy.base import Capacity
+from replay.policy.policy import Policy
+from replay.transcript import Transcript
+
+STEP_COLUMNS = ("step", "tokens", "how", "counted", "status", "mode", "checkpoint", "estimated_tokens", "threshold",
+                "reason", "common_tokens", "messages", "events", "fingerprint",
+                *(f"{name}_tokens" for name in CLASSES))
+EVENT_COLUMNS = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
+                 "tokens_after", "gain", "summariser", "checkpoint", "futile", "attempts", "dropped", "summarised",
+                 "elided", "summary")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What every trial of a run shares."""
+
+    capacity: Capacity
+    tokenizer: str
+    summariser: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRow:
+    """The result of one policy on one session."""
+
+    policy: str
+    ok: bool
+    error: str | None = None
+    kind: str = "alternative"
+    measurements: tuple[Measurement, ...] = ()
+    steps: tuple[tuple[Any, ...], ...] = ()
+    """Rows of `STEP_COLUMNS`."""
+    events: tuple[tuple[Any, ...], ...] = ()
+    """Rows of `EVENT_COLUMNS`."""
+    ended: int | None = None
+
+    def value(self, name: str) -> float | None:
+        """A measurement's value by name; None where it is missing."""
+        return next((m.value for m in self.measurements if m.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """What is kept of one session, with its trials."""
+
+    session: str
+    path: str
+    format: str
+    position: int
+    """Which session of its file, from 0."""
+    harness_version: str | None
+    model: str | None
+    steps: int
+    messages: int
+    notes: tuple[str, ...]
+    recorded_compactions: int
+    calibration_factor: float
+    calibration_overhead: float | None
+    calibration_error: float | None
+    cwd: str | None = None
+    recorded: TrialRow | None = None
+    trials: tuple[TrialRow, ...] = field(default_factory=tuple)
+
+
+def run_session(transcript: Transcript, position: int, policies: Sequence[Policy], settings: Settings,
+                counter: Any) -> SessionRow:
+    """Replay one session under every policy and measure each lane."""
+    from replay.policy.load import RECORDED
+
+    session = Session(transcript, counter)
+    trials = tuple(run_trial(session, p, settings) for p in policies)
+    calibration = session.calibration
+    return SessionRow(
+        session=transcript.session_id, path=transcript.path, format=transcript.format, position=position,
+        harness_version=transcript.harness_version, model=transcript.model, steps=len(transcript.steps),
+        messages=transcript.message_count, notes=tuple(_note(n.code, n.line) for n in transcript.notes),
+        recorded_compactions=sum(c.kind != "micro" for c in transcript.compactions),
+        calibration_factor=calibration.factor, calibration_overhead=calibration.overhead,
+        calibration_error=calibration.error, cwd=transcript.cwd,
+        recorded=run_trial(session, RECORDED, settings), trials=trials)
+
+
+def run_trial(session: Session, policy: Policy, settings: Settings) -> TrialRow:
+    """One trial; whatever goes wrong inside it becomes a failed row.
+
+    This and the command line are the only places where every Exception is caught.
+    """
+    try:
+        lane = session.replay(policy, settings.capacity, settings.summariser)
+        return _row(session, lane, settings.capacity)
+    except Exception as error:  # noqa: BLE001 - the containment boundary: a failed trial is a row
+        return TrialRow(policy=policy.name, ok=False, error=f"{type(error).__name__}: {error}")
+
+
+def _row(session: Session, lane: Lane, capacity: Capacity) -> TrialRow:
+    trial = Trial(session=session, lane=lane, capacity=capacity)
+    measured = tuple(m for metric in METRICS.values() for m in metric.measure(trial))
+    return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind, measurements=measured, ended=lane.ended,
+                    steps=tuple(_steps(session, lane)), events=tuple(map(_event, lane.events)))
+
+
+def _steps(session: Session, lane: Lane) -> list[tuple[Any, ...]]:
+    rows = []
+    for view in lane.views:
+        decided = view.decision
+        numbers = (decided.estimated_tokens, decided.threshold, decided.reason) if decided else (None, None, None)
+        rows.append((view.step, view.figure.tokens, view.figure.how, view.counted, view.status, view.mode,
+                     view.checkpoint, *numbers, view.print.common_tokens, view.print.messages, len(view.events),
+                     view.print.fingerprint.hex()[:16], *session.log.by_class(view.window).values()))
+    return rows
+
+
+def _event(event: Any) -> tuple[Any, ...]:
+    plain = event.to_json()
+    text = event.added.message.text if event.added is not None else None
+    return tuple(plain[name] if name != "summary" else text for name in EVENT_COLUMNS)
+
+
+def _note(code: str, line: int | None) -> str:
+    return f"{code}@{line}" if line else code

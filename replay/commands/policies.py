@@ -1,0 +1,41 @@
+"""`rewindow policies`: the presets, and what each does."""
+
+from __future__ import annotations
+
+import click
+
+from replay.commands.output import console, literal, print_json, table
+from replay.policy.explain import explain
+from replay.policy.load import policy, preset_names, spec
+
+
+@click.group()
+def policies() -> None:
+    """List the presets, or show one. Example: rewindow policies show decode-adr18"""
+
+
+@policies.command("list", epilog="Example: rewindow policies list --json")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def list_presets(as_json: bool) -> None:
+    """List the presets with the harness and version they imitate."""
+    known = [policy(name) for name in preset_names()]
+    if as_json:
+        print_json({"policies": [{"name": p.name, "harness": p.harness, "version": p.version, "proof": p.proof,
+                                  "summary": p.summary} for p in known]})
+        return
+    rows = [(p.name, p.harness or "–", p.version or "–", p.proof, p.summary) for p in known]
+    console().print(table(("policy", "harness", "version", "proof", "what it does"), rows, left=5))
+
+
+@policies.command(epilog="Example: rewindow policies show mycodeagent")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="The policy's spec as one JSON document.")
+def show(name: str, as_json: bool) -> None:
+    """Show a policy in words and numbers; NAME may carry overrides."""
+    chosen = policy(name)
+    if as_json:
+        print_json(spec(chosen))
+        return
+    screen = console()
+    for line in explain(chosen):
+        screen.print(literal(line))

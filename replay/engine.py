@@ -1,0 +1,187 @@
+"""Replay: one view a step for each lane, with the events that explain it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from replay.blocks import Text
+from replay.events import Event
+from replay.fingerprint import Chain, Print
+from replay.lanes import recorded_windows
+from replay.log import Log
+from replay.policy.advance import Arrived, Setting, State, advance
+from replay.policy.base import Capacity, Decision
+from replay.policy.load import RECORDED
+from replay.policy.policy import Policy
+from replay.policy.summarisers import summariser
+from replay.tokens.calibrated import Calibration, Figure, Gauge, fit
+from replay.tokens.counter import MessageCounter
+from replay.transcript import Message, Step, Transcript
+from replay.window import Inserted, Window
+
+LaneKind = Literal["recorded", "re-projected", "alternative"]
+Status = Literal["sent", "refused", "unreached"]
+DEFAULT_WINDOW = 200_000
+"""Tokens; the window of a comparison where the user names none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What one model call is shown; the messages themselves are rendered on demand (`replay.view`)."""
+
+    step: int
+    window: Window
+    counted: int
+    """Tokens by the session's counter."""
+    figure: Figure
+    """Best figure for what the provider would report, and how it was obtained."""
+    decision: Decision | None
+    """The policy's last decision before this request, with its numbers."""
+    events: tuple[Event, ...]
+    print: Print
+    status: Status
+    """`sent`; `refused`: the run ended here; `unreached`: it had ended before, the view is hypothetical."""
+    checkpoint: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of the view's messages."""
+        return self.print.fingerprint.hex()
+
+    @property
+    def mode(self) -> str:
+        """Projection mode: full history, behind a checkpoint's summary, or with blanked results."""
+        if self.window.summaries():
+            return "compact_checkpoint"
+        return "elided_results" if self.window.marks else "full_history"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One policy's replay of one session."""
+
+    policy: Policy
+    kind: LaneKind
+    views: tuple[View, ...]
+    ended: int | None = None
+    """Step at which the run ended because its request stayed refused; None: it went through."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events in order."""
+        return tuple(e for view in self.views for e in view.events)
+
+
+class Session:
+    """A transcript prepared for replay: counted, calibrated, with its recorded lane."""
+
+    def __init__(self, transcript: Transcript, counter: MessageCounter) -> None:
+        """Prepare a transcript; counting happens when the first lane is asked for."""
+        self.transcript = transcript
+        self.log = Log(transcript.main, counter)
+
+    @cached_property
+    def _recorded_windows(self) -> list[tuple[Step, Window, tuple[Event, ...], int]]:
+        triples = recorded_windows(self.transcript.main, self.log)
+        return [(step, window, events, self.log.size(window)) for step, window, events in triples]
+
+    @cached_property
+    def gauge(self) -> Gauge:
+        """The session's token gauge, fitted to its recorded usage."""
+        pairs = [(step.number, step.usage.input_total, counted) for step, _, _, counted in self._recorded_windows
+                 if step.usage is not None and step.usage.input_total > 0]
+        calibration = fit([counted for _, _, counted in pairs], [billed for _, billed, _ in pairs])
+        return Gauge(calibration=calibration, recorded={n: (billed, counted) for n, billed, counted in pairs})
+
+    @property
+    def calibration(self) -> Calibration:
+        """How counted tokens relate to billed ones in this session."""
+        return self.gauge.calibration
+
+    @cached_property
+    def recorded(self) -> Lane:
+        """What the harness sent."""
+        chain, views, checkpoint = Chain(self.log), [], None
+        for step, window, events, counted in self._recorded_windows:
+            checkpoint = next((e.checkpoint for e in reversed(events) if e.checkpoint), checkpoint)
+            views.append(View(step=step.number, window=window, counted=counted, decision=None, events=events,
+                              figure=self.gauge.figure(step.number, counted), print=chain.follow(window),
+                              status="sent", checkpoint=checkpoint if window.summaries() else None))
+        return Lane(policy=RECORDED, kind="recorded", views=tuple(views))
+
+    def replay(self, policy: Policy, capacity: Capacity, summariser_name: str = "extractive") -> Lane:
+        """The lane of a policy. The recorded lane needs no window: what was sent was accepted."""
+        if policy.name == RECORDED.name:
+            return self.recorded
+        setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure,
+                          summariser=summariser(summariser_name, self.transcript.compactions), head=_layers(policy))
+        same_harness = policy.harness == self.transcript.format
+        views, ended = self._views(setting)
+        return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended)
+
+    def _views(self, setting: Setting) -> tuple[tuple[View, ...], int | None]:
+        state, chain, views = State(), Chain(self.log, setting.head), []
+        checkpoint: str | None = None
+        for arrived in arrivals(self.transcript, self.log):
+            done = advance(state, arrived, setting)
+            state = done.state
+            checkpoint = next((e.checkpoint for e in reversed(done.events) if e.checkpoint), checkpoint)
+            views.append(View(step=arrived.step, window=done.shown, counted=done.counted, figure=done.figure,
+                              decision=done.decision, events=done.events, print=chain.follow(done.shown),
+                              status=_status(state.ended, arrived.step),
+                              checkpoint=checkpoint if done.shown.summaries() else None))
+        return tuple(views), state.ended
+
+
+def arrivals(transcript: Transcript, log: Log) -> Iterator[Arrived]:
+    """What arrived before each step of the main thread."""
+    clears = [c.position for c in transcript.compactions if c.kind == "clear"]
+    previous: Step | None = None
+    for step in transcript.steps:
+        start = previous.start if previous else 0
+        yield Arrived(step=step.number, response=previous.response if previous else None, stop=step.start,
+                      prompt=_first(log.rounds, start, step.start), cleared_at=_first(clears, start + 1, step.start + 1),
+                      output_tokens=_output(previous, log))
+        previous = step
+
+
+def divergence(lane: Lane, recorded: Lane) -> int | None:
+    """The first step whose view differs from the recorded one; None where no step does."""
+    for mine, theirs in zip(lane.views, recorded.views, strict=True):
+        if mine.print.fingerprint != theirs.print.fingerprint:
+            return mine.step
+    return None
+
+
+def _first(indices: Sequence[int], start: int, stop: int) -> int | None:
+    position = bisect_left(indices, start)
+    return indices[position] if position < len(indices) and indices[position] < stop else None
+
+
+def _output(step: Step | None, log: Log) -> int:
+    """Output tokens of a response: recorded, else counted from its message."""
+    if step is None:
+        return 0
+    if step.usage is not None:
+        return step.usage.output
+    if step.response is None:
+        return 0
+    sums = log.sums(log.tokens)
+    return sums[step.response + 1] - sums[step.response]
+
+
+def _status(ended: int | None, step: int) -> Status:
+    if ended is None or step < ended:
+        return "sent"
+    return "refused" if step == ended else "unreached"
+
+
+def _layers(policy: Policy) -> tuple[Inserted, ...]:
+    return tuple(Inserted(kind="injected", tokens=layer.tokens, label=layer.name, message=Message(
+        index=-1, role="system", origin="injected", detail=layer.name,
+        blocks=(Text(text=layer.text or f"[{layer.name}: {layer.tokens or 0} tokens, text not modelled]"),)))
+        for layer in policy.layers)

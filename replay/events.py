@@ -1,0 +1,65 @@
+"""Events: every change of a window, every refusal, with the reason and the numbers that decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from replay.policy.base import Decision
+from replay.window import Inserted
+
+EventKind = Literal["full", "micro", "clear", "skipped", "refused", "retried", "end"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened to a lane's window before a step's request was answered."""
+
+    kind: EventKind
+    """`full` compaction, `micro` (tool results blanked), `clear`, `skipped` (a due change was not made),
+    `refused` (the request did not fit), `retried` (accepted after a reactive change), `end` (the run is over)."""
+    step: int
+    stage: str
+    reason: str
+    reactive: bool = False
+    """It answered a refused request; planned otherwise."""
+    estimated_tokens: int | None = None
+    """What the stage's measure said."""
+    threshold: int | None = None
+    tokens_before: int | None = None
+    """Counted tokens of the window before (refused: tokens of the refused request)."""
+    tokens_after: int | None = None
+    dropped: tuple[int, ...] = ()
+    """Log indices that left the view and are in no summary."""
+    summarised: tuple[int, ...] = ()
+    """Log indices that left the view and were in the summary's input."""
+    elided: tuple[int, ...] = ()
+    """Log indices whose results were blanked."""
+    added: Inserted | None = None
+    """The summary."""
+    summariser: str | None = None
+    checkpoint: str | None = None
+    futile: bool = False
+    """A change that did not make the window smaller."""
+    attempts: int = 1
+    """Times the refused request was sent."""
+
+    @classmethod
+    def skipped(cls, step: int, decision: Decision, reason: str, reactive: bool) -> Event:
+        """A due change that a part refused to make."""
+        return cls(kind="skipped", step=step, stage=decision.stage, reason=reason, reactive=reactive,
+                   estimated_tokens=decision.estimated_tokens, threshold=decision.threshold)
+
+    @property
+    def gain(self) -> int | None:
+        """Counted tokens that the change saved; None where none were measured."""
+        if self.tokens_before is None or self.tokens_after is None:
+            return None
+        return self.tokens_before - self.tokens_after
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, without the summary's text."""
+        keys = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
+                "tokens_after", "summariser", "checkpoint", "futile", "attempts", "gain")
+        lists = {"dropped": list(self.dropped), "summarised": list(self.summarised), "elided": list(self.elided)}
+        return {key: getattr(self, key) for key in keys} | lists

@@ -1,0 +1,203 @@
+"""A thread's log with everything that is computed from it once: sizes, digests, turns, requests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Protocol
+
+from replay.canonical import digests
+from replay.tokens.counter import MessageCounter
+from replay.transcript import Message, Step, Thread
+from replay.window import Inserted, Item, Mark, Rendering, Span, Window
+
+CLASSES = ("system", "user", "assistant", "tool", "summary", "injected")
+"""The classes by which a view's tokens are split."""
+
+
+class Ruler(Protocol):
+    """Gives each message of a log a weight; a window's weight is the sum."""
+
+    def weights(self, messages: Sequence[Message]) -> list[int]:
+        """Weights in order. Equal rulers must give equal weights: they are used as keys."""
+
+
+class Log:
+    """The messages of a thread and the sizes, digests and boundaries that policies ask for again and again.
+
+    Sizes are prefix sums, so the size of any window costs the number of its items, not of its messages.
+    """
+
+    def __init__(self, thread: Thread, counter: MessageCounter) -> None:
+        """Wrap a thread; nothing is counted before it is asked for."""
+        self.messages: tuple[Message, ...] = thread.messages
+        self.steps: tuple[Step, ...] = thread.steps
+        self.counter = counter
+        self._sums: dict[tuple[Ruler, Rendering | None], list[int]] = {}
+        self._class_sums: dict[Rendering | None, dict[str, list[int]]] = {}
+        self._rendered: dict[Rendering, tuple[Message, ...]] = {}
+        self._changed: dict[Rendering, list[int]] = {}
+        self._rendered_digests: dict[tuple[Rendering, int], bytes] = {}
+        self._inserted: dict[tuple[Ruler, int], tuple[Inserted, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @cached_property
+    def tokens(self) -> Ruler:
+        """The ruler that counts tokens with the session's counter."""
+        return _TokenRuler(self.counter)
+
+    def rendered(self, rendering: Rendering) -> tuple[Message, ...]:
+        """The whole log as a rendering shows it."""
+        if rendering not in self._rendered:
+            self._rendered[rendering] = tuple(map(rendering.render, self.messages))
+        return self._rendered[rendering]
+
+    def changed(self, rendering: Rendering) -> list[int]:
+        """Prefix counts of the messages that a rendering changes: entry i counts those below i."""
+        if rendering not in self._changed:
+            pairs = zip(self.messages, self.rendered(rendering), strict=True)
+            self._changed[rendering] = _prefix(int(a is not b) for a, b in pairs)
+        return self._changed[rendering]
+
+    def sums(self, ruler: Ruler, rendering: Rendering | None = None) -> list[int]:
+        """Prefix sums of a ruler's weights over the log, verbatim or rendered; entry i sums those below i."""
+        key = (ruler, rendering)
+        if key not in self._sums:
+            shown = self.messages if rendering is None else self.rendered(rendering)
+            self._sums[key] = _prefix(ruler.weights(shown))
+        return self._sums[key]
+
+    def size(self, window: Window, ruler: Ruler | None = None) -> int:
+        """Weight of a window under a ruler (default: tokens)."""
+        ruler = ruler or self.tokens
+        return sum(self.item_size(item, window.marks, ruler) for item in window.items)
+
+    def item_size(self, item: Item, marks: tuple[Mark, ...], ruler: Ruler) -> int:
+        """Weight of one item of a window."""
+        if isinstance(item, Inserted):
+            return self.inserted_size(item, ruler)
+        sums = self.sums(ruler)
+        total = sums[item.stop] - sums[item.start]
+        for mark in marks:
+            total += _difference(item, mark, sums, self.sums(ruler, mark.rendering))
+        return total
+
+    def inserted_size(self, item: Inserted, ruler: Ruler) -> int:
+        """Weight of an inserted message; a modelled size counts as it stands under the token ruler."""
+        key = (ruler, id(item))
+        known = self._inserted.get(key)
+        if known is not None and known[0] is item:
+            return known[1]
+        size = item.tokens if item.tokens is not None and ruler == self.tokens else ruler.weights([item.message])[0]
+        self._inserted[key] = (item, size)
+        return size
+
+    def by_class(self, window: Window) -> dict[str, int]:
+        """Counted tokens of a window by class (`CLASSES`)."""
+        totals = dict.fromkeys(CLASSES, 0)
+        for item in window.items:
+            if isinstance(item, Inserted):
+                name = "summary" if item.kind == "summary" else "injected"
+                totals[name] += self.inserted_size(item, self.tokens)
+                continue
+            for name, sums in self._classes(None).items():
+                totals[name] += sums[item.stop] - sums[item.start]
+            for mark in window.marks:
+                for name, changed in self._classes(mark.rendering).items():
+                    totals[name] += _difference(item, mark, self._classes(None)[name], changed)
+        return totals
+
+    def _classes(self, rendering: Rendering | None) -> dict[str, list[int]]:
+        if rendering not in self._class_sums:
+            sums = self.sums(self.tokens, rendering)
+            weights = [sums[i + 1] - sums[i] for i in range(len(self.messages))]
+            names = [message_class(m) for m in self.messages]
+            self._class_sums[rendering] = {
+                name: _prefix(w if n == name else 0 for w, n in zip(weights, names, strict=True))
+                for name in CLASSES if name in names}
+        return self._class_sums[rendering]
+
+    @cached_property
+    def digests(self) -> list[bytes]:
+        """Digest of each message's canonical form."""
+        return digests(self.messages)
+
+    def rendered_digest(self, mark: Mark, index: int) -> bytes:
+        """Digest of one message as a mark shows it."""
+        message = self.rendered(mark.rendering)[index]
+        if message is self.messages[index]:
+            return self.digests[index]
+        key = (mark.rendering, index)
+        if key not in self._rendered_digests:
+            shown = message.text.encode("utf-8", "surrogatepass")
+            self._rendered_digests[key] = hashlib.sha256(self.digests[index] + shown).digest()
+        return self._rendered_digests[key]
+
+    @cached_property
+    def rounds(self) -> list[int]:
+        """Indices of the messages that start a round: a person's prompt, or the program's in a person's place."""
+        return [m.index for m in self.messages if m.role == "user" and m.origin in ("human", "nudge")]
+
+    @cached_property
+    def pinned(self) -> list[int]:
+        """Indices of system messages, which no policy drops."""
+        return [m.index for m in self.messages if m.origin == "system"]
+
+    @cached_property
+    def requests(self) -> list[int]:
+        """For each message the index at which its request starts.
+
+        A request is a run of messages between two responses of the model; a response is one of its own.
+        """
+        starts: list[int] = []
+        for message in self.messages:
+            previous = self.messages[message.index - 1] if message.index else None
+            joined = (previous is not None and message.role not in ("assistant", "system")
+                      and previous.role not in ("assistant", "system"))
+            starts.append(starts[-1] if joined else message.index)
+        return starts
+
+    def find(self, start: int, stop: int, wanted: Callable[[Message], bool]) -> int | None:
+        """The first index in `[start, stop)` whose message is wanted; None where there is none."""
+        return next((i for i in range(start, stop) if wanted(self.messages[i])), None)
+
+
+class _TokenRuler:
+    """Weighs messages by the session's counter."""
+
+    def __init__(self, counter: MessageCounter) -> None:
+        self.counter = counter
+
+    def weights(self, messages: Sequence[Message]) -> list[int]:
+        return self.counter.tokens(messages)
+
+
+def message_class(message: Message) -> str:
+    """The class (`CLASSES`) that a log message's tokens are counted under."""
+    if message.origin == "system":
+        return "system"
+    if message.origin == "summary":
+        return "summary"
+    if message.role == "tool":
+        return "tool"
+    if message.role == "assistant":
+        return "assistant"
+    return "injected" if message.origin == "injected" else "user"
+
+
+def _prefix(weights: Iterable[int]) -> list[int]:
+    return list(accumulate(weights, initial=0))
+
+
+def _difference(item: Span, mark: Mark, plain: list[int], changed: list[int]) -> int:
+    low, high = max(item.start, mark.start), min(item.stop, mark.stop)
+    if low >= high:
+        return 0
+    if mark.only is None:
+        return (changed[high] - changed[low]) - (plain[high] - plain[low])
+    inside = (i for i in mark.only if low <= i < high)
+    return sum((changed[i + 1] - changed[i]) - (plain[i + 1] - plain[i]) for i in inside)

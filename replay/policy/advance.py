@@ -1,0 +1,225 @@
+"""The pure step function: a window, what arrived, a policy → the next window and what happened.
+
+No clock, no network, no file, no randomness: the same input gives the same output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from replay.events import Event
+from replay.policy.base import Capacity, Decision, Moment, Refusal, Summariser, Told
+from replay.policy.compact import Compacted, compact, elide
+from replay.policy.policy import Policy, Scope, Stage
+from replay.log import Log
+from replay.tokens.calibrated import Figure
+from replay.window import Inserted, Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What stays the same through a whole lane."""
+
+    log: Log
+    policy: Policy
+    capacity: Capacity
+    summariser: Summariser
+    figure: Callable[[int, int], Figure]
+    """Step number and counted tokens of a view to the tokens that the provider would report."""
+    head: tuple[Inserted, ...] = ()
+    """The policy's layers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """What came since the previous model call."""
+
+    step: int
+    """Number of the step whose request is built now."""
+    response: int | None
+    """Log index of the previous step's response; None at the first step and after a failed one."""
+    stop: int
+    """The log holds `messages[:stop]` when the request is made."""
+    prompt: int | None = None
+    """Log index of the first prompt in it that starts a new run."""
+    output_tokens: int = 0
+    """Tokens of the previous response."""
+    cleared_at: int | None = None
+    """Log index at which the person wiped the window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a lane carries from step to step."""
+
+    window: Window = field(default_factory=Window)
+    told: Told = field(default_factory=Told)
+    sent_tokens: int = 0
+    """Tokens of the last view, as the provider would report them."""
+    floor: int = 0
+    pending_chars: int = 0
+    checkpoint: int | None = None
+    """Length of the log at the last compaction."""
+    compactions: int = 0
+    reactive_used: int = 0
+    skipped: str = ""
+    """Why the last due change was not made; the same reason is not reported again at every step."""
+    ended: int | None = None
+    """Step at which the run ended because a request stayed refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advanced:
+    """One step forward."""
+
+    state: State
+    shown: Window
+    """The window with layers and reinjected messages, as it is sent."""
+    counted: int
+    figure: Figure
+    decision: Decision | None
+    events: tuple[Event, ...]
+
+
+def advance(state: State, arrived: Arrived, setting: Setting) -> Advanced:
+    """Take what arrived into the window, let the stages act, send; a view that does not fit is refused."""
+    events: list[Event] = []
+    state = _take(state, arrived, setting, events)
+    state, decision = _run_stages(state, arrived, setting, "before-step", events)
+    shown, counted, figure = _shown(state, arrived.step, setting)
+    if figure.tokens > setting.capacity.usable and state.ended is None:
+        state, shown, counted, figure = _refused(state, arrived, setting, figure, events)
+    state = replace(state, sent_tokens=figure.tokens)
+    return Advanced(state=state, shown=shown, counted=counted, figure=figure, decision=decision, events=tuple(events))
+
+
+def _take(state: State, arrived: Arrived, setting: Setting, events: list[Event]) -> State:
+    """Append what arrived; between the old turn's end and the new prompt the after-turn stages act."""
+    if arrived.response is not None and state.window.end <= arrived.response:
+        told = state.told.after_call(state.sent_tokens, arrived.output_tokens, arrived.response)
+        state = replace(state, told=told, window=state.window.extended(arrived.response + 1))
+    state = _clear(state, arrived, events)
+    if arrived.prompt is not None:
+        state = replace(state, window=state.window.extended(arrived.prompt))
+        if arrived.response is not None:
+            state, _ = _run_stages(state, arrived, setting, "after-turn", events)
+        chars = len(setting.log.messages[arrived.prompt].text)
+        per_run = setting.policy.reactive.scope == "run"
+        state = replace(state, told=state.told.new_run(), pending_chars=chars,
+                        reactive_used=0 if per_run else state.reactive_used)
+    return replace(state, window=state.window.extended(arrived.stop))
+
+
+def _clear(state: State, arrived: Arrived, events: list[Event]) -> State:
+    at = arrived.cleared_at
+    if at is None:
+        return state
+    before = state.window.extended(at)
+    events.append(Event(kind="clear", step=arrived.step, stage="", reason="cleared_by_person",
+                        dropped=tuple(i for i in before.indices())))
+    return replace(state, window=Window((), (), at), floor=at, checkpoint=None, told=Told(), pending_chars=0)
+
+
+def _moment(state: State, step: int, setting: Setting) -> Moment:
+    return Moment(log=setting.log, window=state.window, capacity=setting.capacity, told=state.told,
+                  pending_chars=state.pending_chars, floor=state.floor, step=step)
+
+
+def _run_stages(state: State, arrived: Arrived, setting: Setting, scope: Scope,
+                events: list[Event]) -> tuple[State, Decision | None]:
+    last: Decision | None = None
+    for stage in setting.policy.stages:
+        if stage.scope != scope:
+            continue
+        moment = _moment(state, arrived.step, setting)
+        if stage.skip_if_current and state.checkpoint == state.window.end:
+            last = Decision(stage=stage.name, fires=False, reason="checkpoint_current")
+            continue
+        decision = stage.trigger.decide(stage.name, stage.measure.tokens(moment), moment)
+        last = decision if last is None or decision.fires else last
+        if decision.fires:
+            state = _act(state, stage, decision, moment, setting, events)
+            if stage.excludes_later:
+                break
+    return state, last
+
+
+def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting: Setting,
+         events: list[Event], reactive: bool = False) -> State:
+    """Carry out a stage; a refusal to act is an event of its own where a compaction was due."""
+    done = compact(stage, moment, setting.summariser, state.compactions + 1) if stage.cut else elide(stage, moment)
+    if isinstance(done, Refusal):
+        why = f"{stage.name}: {done.reason}"
+        if decision.reason == "always" or (why == state.skipped and not reactive):
+            return state
+        events.append(Event.skipped(moment.step, decision, done.reason, reactive))
+        return replace(state, skipped=why)
+    events.append(_event(stage, decision, moment, done, reactive))
+    count = state.compactions + (1 if stage.cut else 0)
+    checkpoint = moment.window.end if stage.cut else state.checkpoint
+    return replace(state, window=done.window, told=replace(state.told, stale=True), compactions=count,
+                   checkpoint=checkpoint, skipped="")
+
+
+def _event(stage: Stage, decision: Decision, moment: Moment, done: Compacted, reactive: bool) -> Event:
+    before, after = moment.log.size(moment.window), moment.log.size(done.window)
+    return Event(kind="full" if stage.cut else "micro", step=moment.step, stage=stage.name, reason=decision.reason,
+                 reactive=reactive, estimated_tokens=decision.estimated_tokens, threshold=decision.threshold,
+                 tokens_before=before, tokens_after=after, dropped=done.dropped, summarised=done.summarised,
+                 elided=done.elided, added=done.added, summariser=done.summariser,
+                 checkpoint=done.checkpoint, futile=after >= before)
+
+
+def _shown(state: State, step: int, setting: Setting) -> tuple[Window, int, Figure]:
+    head = setting.head
+    if setting.policy.reinjection is not None:
+        extra = setting.policy.reinjection.messages(_moment(state, step, setting))
+        head = (*head, *(Inserted(message=m, kind="injected", label=m.detail) for m in extra))
+    shown = state.window.with_items((*head, *state.window.items)) if head else state.window
+    counted = setting.log.size(shown)
+    return shown, counted, setting.figure(step, counted)
+
+
+def _refused(state: State, arrived: Arrived, setting: Setting, figure: Figure,
+             events: list[Event]) -> tuple[State, Window, int, Figure]:
+    """The provider refuses the view; the reactive rule acts until it fits or its attempts are used up."""
+    rule, step = setting.policy.reactive, arrived.step
+    stage = _forced_stage(setting.policy, rule.stage)
+    used = 0 if rule.scope == "step" else state.reactive_used
+    while True:
+        events.append(Event(kind="refused", step=step, stage="", reason="prompt_too_long", reactive=True,
+                            tokens_before=figure.tokens, threshold=setting.capacity.usable,
+                            attempts=1 + rule.identical_retries))
+        if stage is None or used >= rule.attempts:
+            return _end(state, step, setting, "retry_exhausted" if rule.attempts else "no_reactive_rule", events)
+        used += 1
+        changed = _force(state, stage, step, setting, events)
+        if changed.window is state.window:
+            return _end(replace(changed, reactive_used=used), step, setting, "nothing_compacted", events)
+        state = replace(changed, reactive_used=used)
+        shown, counted, figure = _shown(state, step, setting)
+        if figure.tokens <= setting.capacity.usable:
+            events.append(Event(kind="retried", step=step, stage=stage.name, reason="accepted", reactive=True,
+                                tokens_after=figure.tokens, threshold=setting.capacity.usable))
+            return state, shown, counted, figure
+
+
+def _forced_stage(policy: Policy, name: str) -> Stage | None:
+    stages = [s for s in policy.stages if s.cut and name in ("", s.name)]
+    return stages[0] if stages else None
+
+
+def _force(state: State, stage: Stage, step: int, setting: Setting, events: list[Event]) -> State:
+    if stage.skip_if_current and state.checkpoint == state.window.end:
+        events.append(Event(kind="skipped", step=step, stage=stage.name, reason="checkpoint_current", reactive=True))
+        return state
+    decision = Decision(stage=stage.name, fires=True, reason="reactive_prompt_too_long")
+    return _act(state, stage, decision, _moment(state, step, setting), setting, events, reactive=True)
+
+
+def _end(state: State, step: int, setting: Setting, reason: str,
+         events: list[Event]) -> tuple[State, Window, int, Figure]:
+    events.append(Event(kind="end", step=step, stage="", reason=reason, reactive=True))
+    state = replace(state, ended=step)
+    return (state, *_shown(state, step, setting))

@@ -1,0 +1,172 @@
+"""What the parts of a policy are given, what they answer, and the protocols they follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from replay.log import Log
+from replay.transcript import Message
+from replay.window import Inserted, Mark, Span, Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """The model's context window and what of it an input may fill."""
+
+    window: int
+    """Tokens."""
+    output_reserve: int = 0
+    """Tokens kept free for the answer."""
+
+    @property
+    def usable(self) -> int:
+        """Largest input that is accepted (inclusive)."""
+        return self.window - self.output_reserve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the provider would have reported to this lane about its calls."""
+
+    input: int = 0
+    """Input tokens of the last answered call, caches included; 0: none yet."""
+    output: int = 0
+    run_input: int = 0
+    """Sum of input tokens over the calls since the last prompt."""
+    calls: int = 0
+    end: int = 0
+    """Length of the log that the last answered call had seen."""
+    stale: bool = False
+    """The window was changed by a stage since that call."""
+
+    def after_call(self, input: int, output: int, end: int) -> Told:
+        """The report after one more answered call."""
+        return Told(input=input, output=output, run_input=self.run_input + input, calls=self.calls + 1, end=end)
+
+    def new_run(self) -> Told:
+        """The report when a new prompt starts a run: sums start again, the last call stays."""
+        return replace(self, run_input=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Everything that a part may look at when it decides. Nothing in it comes from the future."""
+
+    log: Log
+    window: Window
+    capacity: Capacity
+    told: Told = field(default_factory=Told)
+    pending_chars: int = 0
+    """Characters of the prompt that started the current run."""
+    floor: int = 0
+    """Log index from which the harness still has history (after a clear); 0 from the start."""
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a stage fires now, with the numbers that decided."""
+
+    stage: str
+    fires: bool
+    reason: str
+    estimated_tokens: int | None = None
+    threshold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A part did not act, and why (kebab or snake case, as the imitated harness says it)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Where a cut falls: log messages from `keep_from` stay, everything before goes."""
+
+    keep_from: int
+    """Log index; equal to the window's end when nothing stays."""
+    base: str = "window"
+    """`window`: what the window holds is summarised; `raw`: the log from the floor on."""
+
+
+class Measure(Protocol):
+    """How full is the window?"""
+
+    def tokens(self, moment: Moment) -> int | None:
+        """Tokens in use; None where the harness would not know yet."""
+
+
+class Trigger(Protocol):
+    """Is it time?"""
+
+    def decide(self, stage: str, measured: int | None, moment: Moment) -> Decision:
+        """Compare what was measured with the threshold."""
+
+
+class CutRule(Protocol):
+    """What goes?"""
+
+    def cut(self, moment: Moment) -> Cut | Refusal:
+        """Where to cut; never between a call and its result."""
+
+
+class ToolResultRule(Protocol):
+    """How do old tool results appear now?"""
+
+    def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
+        """The marks to add to the window."""
+
+
+class Replacement(Protocol):
+    """What stands in the place of what went?"""
+
+    def message(self, summary: str) -> Message:
+        """The message that carries a summary."""
+
+    def place(self, summary: Inserted, pinned: tuple[Span, ...], tail: tuple[Inserted | Span, ...],
+              ) -> tuple[Inserted | Span, ...]:
+        """The items of the new window, in order."""
+
+
+class Reinjection(Protocol):
+    """What is put into every view besides?"""
+
+    def messages(self, moment: Moment) -> tuple[Message, ...]:
+        """Messages in front of the history, from what the log holds by now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRequest:
+    """What a summariser is given."""
+
+    log: Log
+    spans: tuple[Span, ...]
+    """Log ranges to summarise."""
+    previous: tuple[Inserted, ...] = ()
+    """Earlier summaries that are part of the input."""
+    step: int = 0
+    sections: tuple[str, ...] = ()
+    """Section names of the imitated harness, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A summariser's answer."""
+
+    text: str
+    by: str
+    """Name of the summariser that made it."""
+    tokens: int | None = None
+    """Size where only the size is modelled; None: the text's own size counts."""
+
+
+class Summariser(Protocol):
+    """Writes the summary of what went."""
+
+    name: str
+
+    def summarise(self, request: SummaryRequest) -> Summary | None:
+        """The summary; None where there is nothing to summarise (then nothing is cut)."""

@@ -1,0 +1,112 @@
+"""Carrying out a stage: cut and replace, or blank tool results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replay.policy.base import Cut, Moment, Refusal, Summariser, Summary, SummaryRequest
+from replay.policy.policy import Stage
+from replay.window import Inserted, Item, Span, Window, spans_after, spans_before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """The new window and what became of what was in the old one."""
+
+    window: Window
+    dropped: tuple[int, ...] = ()
+    summarised: tuple[int, ...] = ()
+    elided: tuple[int, ...] = ()
+    added: Inserted | None = None
+    summariser: str | None = None
+    checkpoint: str | None = None
+
+
+def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -> Compacted | Refusal:
+    """Cut the window and put a summary in the place of what went."""
+    if stage.cut is None:
+        return Refusal("no_cut")
+    cut = stage.cut.cut(moment)
+    if isinstance(cut, Refusal):
+        return cut
+    pinned, gone = _split_pinned(moment, spans_before(moment.window.items, cut.keep_from))
+    source = _input(stage, moment, cut)
+    if not gone and not moment.window.summaries():
+        return Refusal("no_messages_to_compact")
+    previous = moment.window.summaries() if stage.merge_previous and cut.base == "window" else ()
+    summary = summariser.summarise(SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
+                                                  sections=stage.sections))
+    if summary is None:
+        return Refusal("summary_unavailable")
+    inserted = _inserted(stage, summary, source, previous)
+    items = stage.replacement.place(inserted, pinned, _tail(moment, cut))
+    left = [i for span in gone for i in range(span.start, span.stop)]
+    return Compacted(window=moment.window.with_items(items), added=inserted, summariser=summary.by,
+                     dropped=tuple(i for i in left if not _inside(i, source)),
+                     summarised=tuple(i for i in left if _inside(i, source)), checkpoint=f"checkpoint-{number}")
+
+
+def elide(stage: Stage, moment: Moment) -> Compacted | Refusal:
+    """Blank tool results by the stage's rule."""
+    if stage.tool_results is None:
+        return Refusal("no_rule")
+    marks = stage.tool_results.marks(moment)
+    if isinstance(marks, Refusal):
+        return marks
+    window, elided = moment.window, set[int]()
+    for mark in marks:
+        done = max((m.stop for m in moment.window.marks if m.rendering == mark.rendering), default=0)
+        counts = moment.log.changed(mark.rendering)
+        visible = spans_before(spans_after(window.items, done), mark.stop)
+        elided.update(i for s in visible for i in range(s.start, s.stop) if counts[i + 1] > counts[i])
+        window = window.with_mark(mark)
+    return Compacted(window=window, elided=tuple(sorted(elided)))
+
+
+def _split_pinned(moment: Moment, spans: tuple[Span, ...]) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """System messages stay whatever is cut; the rest of the spans goes."""
+    pinned: list[Span] = []
+    gone: list[Span] = []
+    for span in spans:
+        start = span.start
+        for index in (i for i in moment.log.pinned if span.start <= i < span.stop):
+            gone.append(Span(start, index))
+            pinned.append(Span(index, index + 1))
+            start = index + 1
+        gone.append(Span(start, span.stop))
+    return tuple(pinned), tuple(s for s in gone if s.stop > s.start)
+
+
+def _input(stage: Stage, moment: Moment, cut: Cut) -> tuple[Span, ...]:
+    if cut.base == "raw":
+        return _split_pinned(moment, (Span(moment.floor, cut.keep_from),))[1]
+    stop = moment.window.end if stage.summary_input == "view" else cut.keep_from
+    return _split_pinned(moment, spans_before(moment.window.items, stop))[1]
+
+
+def _tail(moment: Moment, cut: Cut) -> tuple[Item, ...]:
+    if cut.base == "raw":
+        return (Span(cut.keep_from, moment.window.end),)
+    return spans_after(moment.window.items, cut.keep_from)
+
+
+def _inserted(stage: Stage, summary: Summary, source: tuple[Span, ...], previous: tuple[Inserted, ...]) -> Inserted:
+    covers = (*(span for p in previous for span in p.covers), *source)
+    tokens = summary.tokens
+    return Inserted(message=stage.replacement.message(summary.text), kind="summary", covers=_merged(covers), tokens=tokens,
+                    label=summary.by)
+
+
+def _inside(index: int, spans: tuple[Span, ...]) -> bool:
+    return any(s.start <= index < s.stop for s in spans)
+
+
+def _merged(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """The same indices in as few ranges as there can be, in order."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda s: s.start):
+        if merged and span.start <= merged[-1].stop:
+            merged[-1] = Span(merged[-1].start, max(merged[-1].stop, span.stop))
+        else:
+            merged.append(span)
+    return tuple(merged)

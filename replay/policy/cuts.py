@@ -1,0 +1,134 @@
+"""Cut rules: where the kept tail begins."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from replay.log import Log
+from replay.policy.base import Cut, Moment, Refusal
+from replay.policy.estimators import Characters
+from replay.window import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepRounds:
+    """Keeps the newest rounds and cuts at the start of the oldest kept one.
+
+    Imitates MyCodeAgent f670268: a round starts at each user message, the program's nudges included; with
+    no more rounds than are to be kept it refuses; what is summarised is the raw log from its beginning.
+    """
+
+    rounds: int = 10
+
+    def cut(self, moment: Moment) -> Cut | Refusal:
+        """The start of the oldest kept round, or `rounds_not_enough`."""
+        starts = moment.log.rounds
+        low, high = bisect_left(starts, moment.floor), bisect_left(starts, moment.window.end)
+        if high - low <= self.rounds:
+            return Refusal("rounds_not_enough")
+        keep_from = starts[high - self.rounds] if self.rounds else moment.window.end
+        return Cut(keep_from=keep_from, base="raw") if keep_from > moment.floor else Refusal("no_messages_to_compact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepTokens:
+    """Keeps the newest messages that fit a number of tokens, then moves back to a boundary.
+
+    Imitates Decode: the walk from the end stops before the message that would exceed the budget, then the
+    cut moves backward. `boundary` is `turn` (a prompt; before ADR 0018) or `response-or-prompt` (a response
+    of the model or a request without tool results; ADR 0018). A cut at the very beginning means that
+    everything stays; where not even the last message fits, nothing stays.
+    """
+
+    tail_tokens: int = 20_000
+    boundary: Literal["turn", "response-or-prompt"] = "response-or-prompt"
+    estimator: Characters = field(default_factory=Characters, metadata={"part": "estimator"})
+
+    def cut(self, moment: Moment) -> Cut | Refusal:
+        """The boundary at or before the raw cut, or the reason why everything stays."""
+        raw = self._raw_cut(moment)
+        if raw is None:
+            return Refusal("everything_fits")
+        if raw >= moment.window.end:
+            return Cut(keep_from=moment.window.end)
+        index = self._snap(moment, raw)
+        return Refusal("no_boundary") if index is None else Cut(keep_from=index)
+
+    def _raw_cut(self, moment: Moment) -> int | None:
+        """Log index where the largest fitting tail begins; None when the whole window fits."""
+        total, cut = 0, moment.window.end
+        for item in reversed(moment.window.items):
+            if not isinstance(item, Span):
+                total += moment.log.inserted_size(item, self.estimator)
+                if total > self.tail_tokens:
+                    return cut
+                continue
+            for index in range(item.stop - 1, item.start - 1, -1):
+                total += moment.log.item_size(Span(index, index + 1), moment.window.marks, self.estimator)
+                if total > self.tail_tokens:
+                    return cut
+                cut = index if moment.log.requests[index] == index or index == item.start else cut
+        return None
+
+    def _snap(self, moment: Moment, raw: int) -> int | None:
+        first = next((i for i in moment.window.indices()), raw)
+        for item in reversed(moment.window.items):
+            if not isinstance(item, Span):
+                continue
+            for index in range(min(raw, item.stop - 1), item.start - 1, -1):
+                if self._is_boundary(moment.log, index, moment.window.end):
+                    return index if index > first or moment.window.summaries() else None
+        return None
+
+    def _is_boundary(self, log: Log, index: int, end: int) -> bool:
+        if log.requests[index] != index:
+            return False
+        if log.messages[index].role == "assistant":
+            return self.boundary == "response-or-prompt"
+        members = range(index, end)
+        request = [log.messages[i] for i in _while_same(log, index, members)]
+        if any(m.results for m in request):
+            return False
+        return self.boundary == "response-or-prompt" or any(m.role == "user" for m in request)
+
+
+def _while_same(log: Log, start: int, members: range) -> list[int]:
+    found = []
+    for i in members:
+        if log.requests[i] != start:
+            break
+        found.append(i)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepMessages:
+    """Keeps the newest messages; a cut that would part a result from its call moves back to the call."""
+
+    messages: int = 20
+
+    def cut(self, moment: Moment) -> Cut | Refusal:
+        """The cut, or `everything_fits`."""
+        indices = list(moment.window.indices())
+        if len(indices) <= self.messages:
+            return Refusal("everything_fits")
+        index = indices[-self.messages] if self.messages else moment.window.end
+        while index > indices[0] and index < moment.window.end and moment.log.messages[index].results:
+            index -= 1
+        return Cut(keep_from=index) if index > indices[0] else Refusal("no_boundary")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepNothing:
+    """Keeps no message: the summary alone remains."""
+
+    def cut(self, moment: Moment) -> Cut | Refusal:
+        """The end of the window."""
+        return Cut(keep_from=moment.window.end) if moment.window.items else Refusal("no_messages_to_compact")
+
+
+CUTS: Mapping[str, type] = {"rounds": KeepRounds, "tokens": KeepTokens, "messages": KeepMessages, "nothing": KeepNothing}
+"""Names for `use = …` in a cut table."""

@@ -1,0 +1,107 @@
+"""Character estimators: what harnesses use where they do not have a tokenizer at hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from replay.blocks import Block, Image, Reasoning, Text, ToolCall, ToolResult
+from replay.log import Log
+from replay.transcript import Message
+from replay.window import Window
+
+Rounding = Literal["floor-total", "floor-each", "ceil-each"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Characters:
+    """Tokens as characters divided by a constant.
+
+    `rounding` says where the division is rounded: once over all characters (`floor-total`), or for each
+    message (`floor-each`, `ceil-each`). `counts` says which parts of a message have characters.
+    """
+
+    divisor: int = 4
+    rounding: Rounding = "ceil-each"
+    counts: tuple[str, ...] = ("text", "reasoning", "result", "call-name", "arguments")
+    image_chars: int = 0
+    overhead: int = 0
+    """Tokens added for each message (only with rounding for each)."""
+    unit: Literal["message", "request"] = "message"
+    """`request`: what stands between two responses is one message, as pydantic-ai keeps it."""
+
+    def weights(self, messages: Sequence[Message]) -> list[int]:
+        """Characters of each message (floor-total), or tokens of each (rounding for each)."""
+        chars = [self._chars(m) for m in messages]
+        if self.rounding == "floor-total":
+            return chars
+        if self.unit == "request":
+            chars = _by_request(messages, chars)
+        if self.rounding == "floor-each":
+            return [c // self.divisor + self.overhead for c in chars]
+        return [-(-c // self.divisor) + self.overhead for c in chars]
+
+    def tokens(self, log: Log, window: Window, extra_chars: int = 0) -> int:
+        """Estimated tokens of a window and `extra_chars` of text that is not in it."""
+        size = log.size(window, self)
+        if self.rounding == "floor-total":
+            return (size + extra_chars) // self.divisor
+        return size + extra_chars // self.divisor
+
+    def _chars(self, message: Message) -> int:
+        total = sum(self._block_chars(b) for b in message.blocks)
+        if "call-list" in self.counts and message.calls:
+            total += len(json.dumps([_plain_call(c) for c in message.calls], ensure_ascii=False))
+        return total + (len(message.role) if "role" in self.counts else 0)
+
+    def _block_chars(self, block: Block) -> int:
+        if isinstance(block, Text):
+            return len(block.text) if "text" in self.counts else 0
+        if isinstance(block, Reasoning):
+            return len(block.text) if "reasoning" in self.counts else 0
+        if isinstance(block, ToolCall):
+            return sum(_CALL_CHARS[name](block) for name in self.counts if name in _CALL_CHARS)
+        if isinstance(block, ToolResult):
+            return self._result_chars(block)
+        return self.image_chars if isinstance(block, Image) else 0
+
+    def _result_chars(self, block: ToolResult) -> int:
+        name = len(block.name or "") if "result-name" in self.counts else 0
+        return name + (len(block.text) if "result" in self.counts else 0) + self.image_chars * len(block.images)
+
+
+def _plain_call(call: ToolCall) -> dict[str, object]:
+    """A call as MyCodeAgent keeps it in a message's metadata."""
+    return {"id": call.id, "name": call.name, "arguments": call.parsed if call.is_object else call.arguments}
+
+
+def _repr_chars(call: ToolCall) -> int:
+    """Characters of the arguments as Python prints them, where they were stored as an object."""
+    return len(str(call.parsed)) if call.is_object else len(call.arguments)
+
+
+_CALL_CHARS: Mapping[str, Callable[[ToolCall], int]] = {
+    "call-name": lambda call: len(call.name),
+    "arguments": lambda call: len(call.arguments),
+    "arguments-repr": _repr_chars,
+}
+
+
+def _by_request(messages: Sequence[Message], chars: list[int]) -> list[int]:
+    """Move the characters of each request to its first message, so that rounding happens once a request."""
+    moved = list(chars)
+    first = 0
+    for i in range(1, len(messages)):
+        joined = messages[i].role not in ("assistant", "system") and messages[i - 1].role not in ("assistant", "system")
+        if not joined:
+            first = i
+            continue
+        moved[first] += moved[i]
+        moved[i] = 0
+    return moved
+
+
+ESTIMATORS: Mapping[str, type] = {"characters": Characters}
+"""Names for `use = …` in an estimator table."""

@@ -1,0 +1,91 @@
+"""A policy in words and numbers, made from its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from replay.policy.cuts import KeepMessages, KeepRounds, KeepTokens
+from replay.policy.measures import Estimated, Larger, Reported
+from replay.policy.policy import Policy, Stage
+from replay.policy.tool_results import ElideBeforeTail, KeepNewestResults
+from replay.policy.triggers import MessageCount, Threshold
+
+_SCOPES = {"before-step": "Before each step", "after-turn": "After each turn"}
+
+
+def explain(policy: Policy) -> Iterator[str]:
+    """Lines that say what the policy does."""
+    yield f"{policy.name}: {policy.summary}"
+    if policy.harness:
+        yield f"imitates {policy.harness} {policy.version} (proof: {policy.proof})"
+    if policy.window:
+        yield f"own default window: {policy.window:,} tokens"
+    for number, stage in enumerate(policy.stages, 1):
+        yield f"{number}. {stage.name}: {_when(stage)}, {_what(stage)}."
+    if not policy.stages:
+        yield "No stage: the window only grows."
+    yield _reactive(policy)
+    for note in policy.notes:
+        yield f"note: {note}"
+
+
+def _when(stage: Stage) -> str:
+    return f"{_SCOPES[stage.scope].lower()}, {_trigger(stage.trigger, _measure(stage.measure))}"
+
+
+def _measure(measure: Any) -> str:
+    if isinstance(measure, Reported):
+        fields = " and ".join(measure.fields)
+        span = "of all calls of the run together" if measure.sum_over == "run" else "of the last call"
+        return f"the reported {fields} tokens {span}" + (" plus an estimate of what came since" if measure.trailing else "")
+    if isinstance(measure, Larger):
+        return f"the larger of {_measure(measure.estimate)} and {_measure(measure.report)}"
+    if isinstance(measure, Estimated):
+        pending = " (the pending prompt counted once more)" if measure.pending else ""
+        return f"characters divided by {measure.estimator.divisor}{pending}"
+    return f"{type(measure).__name__}"
+
+
+def _trigger(trigger: Any, measured: str) -> str:
+    if isinstance(trigger, Threshold):
+        level = f"{trigger.tokens:,} tokens" if trigger.tokens is not None else f"{trigger.at or 1:.0%} of the window"
+        reserve = f" less {trigger.reserve:,}" if trigger.reserve else ""
+        verb = "reach" if trigger.comparison == ">=" else "exceed"
+        least = f", with at least {trigger.minimum_messages} messages" if trigger.minimum_messages else ""
+        return f"when {measured} {verb} {level}{reserve}{least}"
+    if isinstance(trigger, MessageCount):
+        return f"when the window holds more than {trigger.more_than} messages"
+    return "always"
+
+
+def _what(stage: Stage) -> str:
+    rule = stage.tool_results
+    if isinstance(rule, ElideBeforeTail):
+        return f"every tool result before the newest {rule.cut.tail_tokens:,} tokens becomes “{rule.placeholder.text}”"
+    if isinstance(rule, KeepNewestResults):
+        return f"every tool result but the newest {rule.keep} becomes “{rule.placeholder.text}”"
+    if rule is not None:
+        return f"tool results are changed by {type(rule).__name__}"
+    source = "the whole view" if stage.summary_input == "view" else "what is cut"
+    merged = "" if stage.merge_previous else ", from the raw log each time"
+    return f"{_cut(stage.cut)}; {source} is summarised{merged}"
+
+
+def _cut(cut: Any) -> str:
+    if isinstance(cut, KeepRounds):
+        return f"the newest {cut.rounds} rounds stay"
+    if isinstance(cut, KeepTokens):
+        place = "a prompt" if cut.boundary == "turn" else "a response or a prompt"
+        return f"about {cut.tail_tokens:,} recent tokens stay, cut back to {place}"
+    if isinstance(cut, KeepMessages):
+        return f"the newest {cut.messages} messages stay"
+    return "nothing stays but the summary"
+
+
+def _reactive(policy: Policy) -> str:
+    rule = policy.reactive
+    if not rule.attempts:
+        return "A request that does not fit ends the run."
+    again = f" after {rule.identical_retries} unchanged retries" if rule.identical_retries else ""
+    return f"A request that does not fit is compacted at once{again}, at most {rule.attempts} × per {rule.scope}; then the run ends."

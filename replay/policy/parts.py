@@ -1,0 +1,31 @@
+"""Every registered part by kind and name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from replay.policy.cuts import CUTS
+from replay.policy.estimators import ESTIMATORS
+from replay.policy.measures import MEASURES
+from replay.policy.reactive import REACTIVE_RULES
+from replay.policy.reinjection import REINJECTIONS
+from replay.policy.replacements import REPLACEMENTS
+from replay.policy.tool_results import RENDERINGS, TOOL_RESULT_RULES
+from replay.policy.triggers import TRIGGERS
+
+PARTS: Mapping[str, Mapping[str, type]] = {
+    "estimator": ESTIMATORS,
+    "measure": MEASURES,
+    "trigger": TRIGGERS,
+    "cut": CUTS,
+    "tool_results": TOOL_RESULT_RULES,
+    "rendering": RENDERINGS,
+    "replacement": REPLACEMENTS,
+    "reinjection": REINJECTIONS,
+    "reactive": REACTIVE_RULES,
+}
+"""Kind of part (as its table is called in TOML) to name to class."""
+
+DEFAULT_USE: Mapping[str, str] = {"estimator": "characters", "rendering": "placeholder",
+                                  "replacement": "summary-message", "cut": "tokens", "trigger": "threshold"}
+"""The part that is meant where a table leaves `use` out."""

@@ -1,0 +1,75 @@
+"""A policy: a name and an ordered list of stages, each saying when and what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from replay.policy.base import CutRule, Measure, Reinjection, Replacement, ToolResultRule, Trigger
+from replay.policy.measures import Estimated
+from replay.policy.reactive import ForceStage, GiveUp
+from replay.policy.replacements import SummaryMessage
+from replay.policy.triggers import Always
+
+Scope = Literal["before-step", "after-turn"]
+Proof = Literal["wire", "code", "examples", "write-up", "baseline"]
+
+
+def _part(kind: str) -> dict[str, str]:
+    return {"part": kind}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Something in front of the history that is the same in every view: by text, or by size alone."""
+
+    name: str
+    text: str = ""
+    tokens: int | None = None
+    """Counted size; None: the text is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """When a change of the window is considered, and what it is.
+
+    A stage has either a tool-result rule, or a cut with a replacement.
+    """
+
+    name: str
+    scope: Scope = "before-step"
+    measure: Measure = field(default_factory=Estimated, metadata=_part("measure"))
+    trigger: Trigger = field(default_factory=Always, metadata=_part("trigger"))
+    tool_results: ToolResultRule | None = field(default=None, metadata=_part("tool_results"))
+    cut: CutRule | None = field(default=None, metadata=_part("cut"))
+    replacement: Replacement = field(default_factory=SummaryMessage, metadata=_part("replacement"))
+    sections: tuple[str, ...] = ()
+    """Section names of the harness's summary, in order."""
+    summary_input: Literal["cut", "view"] = "cut"
+    """What the summariser reads: what is cut, or the whole view with the tail that stays."""
+    merge_previous: bool = True
+    """An earlier summary is part of the input (False: the raw log is summarised again instead)."""
+    skip_if_current: bool = False
+    """No check while the log is as long as at the stage's last compaction."""
+    excludes_later: bool = False
+    """When this stage's trigger fires no later stage is tried at the same moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Everything that decides what a model sees."""
+
+    name: str
+    harness: str = ""
+    version: str = ""
+    summary: str = ""
+    proof: Proof = "baseline"
+    window: int | None = None
+    """The harness's own default window in tokens; used where the user names none."""
+    output_reserve: int = 0
+    stages: tuple[Stage, ...] = ()
+    layers: tuple[Layer, ...] = ()
+    reinjection: Reinjection | None = field(default=None, metadata=_part("reinjection"))
+    reactive: GiveUp | ForceStage = field(default_factory=GiveUp, metadata=_part("reactive"))
+    notes: tuple[str, ...] = ()
+    """Sentences on what is imitated on purpose and what is not modelled."""

@@ -1,0 +1,34 @@
+"""Replacements: the message that carries a summary, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from replay.blocks import Text
+from replay.transcript import Message
+from replay.window import Inserted, Item, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryMessage:
+    """One message with the summary behind a fixed frame."""
+
+    role: Literal["system", "user", "assistant"] = "user"
+    frame: str = ""
+    """Text in front of the summary."""
+    position: Literal["head", "last"] = "head"
+    """`head`: after pinned system messages, before the tail. `last`: behind everything."""
+
+    def message(self, summary: str) -> Message:
+        """The framed summary as a message that is in no log."""
+        return Message(index=-1, role=self.role, blocks=(Text(text=self.frame + summary),), origin="summary")
+
+    def place(self, summary: Inserted, pinned: tuple[Span, ...], tail: tuple[Item, ...]) -> tuple[Item, ...]:
+        """Pinned messages, then summary and tail in the stated order."""
+        return (*pinned, summary, *tail) if self.position == "head" else (*pinned, *tail, summary)
+
+
+REPLACEMENTS: Mapping[str, type] = {"summary-message": SummaryMessage}
+"""Names for `use = …` in a replacement table."""

@@ -1,0 +1,146 @@
+"""Offline summarisers: deterministic text from the log, or a stated stand-in for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from replay.errors import UnknownName
+from replay.policy.base import Summary, Summariser, SummaryRequest
+from replay.policy.facts import Fact, Topic, fact_book
+from replay.transcript import RecordedCompaction
+
+DEFAULT_SECTIONS = ("Goal", "Constraints", "Progress", "Key Decisions", "Next Steps", "Files", "Errors")
+CHARS_PER_TOKEN = 4
+
+_TOPICS_BY_WORD: tuple[tuple[str, tuple[Topic, ...]], ...] = (
+    ("goal|objective|request|intent|current focus", ("goal",)),
+    ("constraint|preference|instruction|rule", ("constraint",)),
+    ("progress|milestone|complet|done|action|work", ("done",)),
+    ("decision|insight|discover|technical", ("decision",)),
+    ("next|pending|plan|task", ("next",)),
+    ("file|artifact|code", ("file",)),
+    ("critical|context|error|problem|issue", ("error",)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empty:
+    """A summary that says nothing: the lower bound of what any summariser keeps."""
+
+    name: str = "empty"
+
+    def summarise(self, request: SummaryRequest) -> Summary | None:
+        """An empty text."""
+        return Summary(text="", by=self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthModel:
+    """Only the size of a summary: `ratio` of what is summarised, at most `cap` tokens. Its text holds nothing."""
+
+    ratio: float = 0.05
+    """Tokens of summary per counted token summarised; a session's own recorded summaries replace it where known."""
+    cap: int = 4_000
+    name: str = "length-model"
+
+    def summarise(self, request: SummaryRequest) -> Summary | None:
+        """A stated size with a text that says that it is one."""
+        sums = request.log.sums(request.log.tokens)
+        source = sum(sums[s.stop] - sums[s.start] for s in request.spans)
+        source += sum(request.log.inserted_size(p, request.log.tokens) for p in request.previous)
+        tokens = min(self.cap, round(self.ratio * source))
+        return Summary(text=f"[summary of about {tokens} tokens; its text is not modelled]", by=self.name, tokens=tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extractive:
+    """Sections filled with lines of the log, newest first within a budget: no model, the same text every time."""
+
+    budget_tokens: int = 2_000
+    """Upper bound of the text at four characters a token."""
+    name: str = "extractive"
+
+    def summarise(self, request: SummaryRequest) -> Summary | None:
+        """The sections that the harness's own summary has; None where nothing is summarised."""
+        if not request.spans and not request.previous:
+            return None
+        sections = request.sections or DEFAULT_SECTIONS
+        budget = self.budget_tokens * CHARS_PER_TOKEN // len(sections)
+        carried = [line for p in request.previous for line in p.message.text.splitlines()]
+        parts = [_section(name, request, carried, budget) for name in sections]
+        return Summary(text="\n\n".join(parts), by=self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The session's own summary: of the latest recorded compaction that had happened by then.
+
+    Before the first recorded one there is none; then the fallback writes it, and the event says so.
+    """
+
+    compactions: tuple[RecordedCompaction, ...] = ()
+    fallback: Extractive = Extractive()
+    name: str = "recorded"
+
+    def summarise(self, request: SummaryRequest) -> Summary | None:
+        """The recorded text, or the fallback's under its own name."""
+        now = max((s.stop for s in request.spans), default=0)
+        known = [c.summary for c in self.compactions if c.summary and c.position <= now]
+        if known:
+            return Summary(text=known[-1], by=self.name)
+        return self.fallback.summarise(request)
+
+
+SUMMARISERS: Mapping[str, type] = {"extractive": Extractive, "recorded": Recorded, "empty": Empty,
+                                   "length-model": LengthModel}
+"""Names for `--summariser`."""
+
+
+def summariser(name: str, compactions: Sequence[RecordedCompaction] = ()) -> Summariser:
+    """A summariser by name for a session with these recorded compactions. Raises UnknownName."""
+    if name not in SUMMARISERS:
+        raise UnknownName("summariser", name, SUMMARISERS, "--summariser")
+    made: Summariser = Recorded(compactions=tuple(compactions)) if name == "recorded" else SUMMARISERS[name]()
+    return made
+
+
+def _topics(section: str) -> tuple[Topic, ...]:
+    for words, topics in _TOPICS_BY_WORD:
+        if re.search(words, section, re.IGNORECASE):
+            return topics
+    return ("decision",)
+
+
+def _section(name: str, request: SummaryRequest, carried: Sequence[str], budget: int) -> str:
+    facts = [f for topic in _topics(name) for f in _facts(request, topic)]
+    lines = _carried_lines(name, carried) + [f"- {f.text}" for f in facts]
+    kept: list[str] = []
+    for line in reversed(list(dict.fromkeys(lines))):
+        budget -= len(line) + 1
+        if budget < 0:
+            break
+        kept.append(line)
+    return "\n".join([f"## {name}", *(reversed(kept) if kept else ["- none"])])
+
+
+def _facts(request: SummaryRequest, topic: Topic) -> list[Fact]:
+    book = fact_book(request.log)
+    facts = [f for span in request.spans for f in book.between(topic, span.start, span.stop)]
+    if topic == "goal" and request.spans:
+        first = book.first_goal(request.spans[0].start, request.spans[-1].stop)
+        # The first prompt is what a summary may lose last: it goes to the end, which the budget keeps.
+        facts = [f for f in facts if f != first] + ([first] if first else [])
+    return facts
+
+
+def _carried_lines(section: str, carried: Sequence[str]) -> list[str]:
+    """Lines of an earlier summary's section of the same name."""
+    found, inside = [], False
+    for line in carried:
+        if line.startswith("#"):
+            inside = line.lstrip("# ").strip() == section
+        elif inside and line.startswith("- ") and line != "- none":
+            found.append(line)
+    return found

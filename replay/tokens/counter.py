@@ -1,0 +1,59 @@
+"""Tokens of whole messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from replay.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from replay.tokens.bpe import Tokenizer
+from replay.transcript import Message
+
+IMAGE_TOKENS = 1_600
+"""Counted for an image, whose real cost depends on its pixels, which transcripts do not keep."""
+BYTES_PER_OPAQUE_TOKEN = 4
+
+
+class MessageCounter(Protocol):
+    """Counts the tokens of messages."""
+
+    name: str
+
+    def tokens(self, messages: Sequence[Message]) -> list[int]:
+        """Tokens of each message, in order."""
+
+
+@dataclass(frozen=True)
+class TokenCounter:
+    """Counts messages with a vocabulary: text, reasoning, call names and arguments, results, images."""
+
+    tokenizer: Tokenizer
+
+    @property
+    def name(self) -> str:
+        """The vocabulary's name."""
+        return self.tokenizer.name
+
+    def tokens(self, messages: Sequence[Message]) -> list[int]:
+        """Tokens of each message, in order; every distinct text is counted once."""
+        self.tokenizer.learn(text for m in messages for b in m.blocks for text in _texts(b))
+        return [sum(map(self._block, m.blocks)) for m in messages]
+
+    def _block(self, block: Block) -> int:
+        counted = sum(self.tokenizer.count(text) for text in _texts(block))
+        if isinstance(block, ToolResult):
+            return counted + IMAGE_TOKENS * len(block.images)
+        if isinstance(block, Image):
+            return IMAGE_TOKENS
+        if isinstance(block, Opaque):
+            return block.size_bytes // BYTES_PER_OPAQUE_TOKEN
+        return counted
+
+
+def _texts(block: Block) -> Iterator[str]:
+    if isinstance(block, (Text, ToolResult, Reasoning)):
+        yield block.text
+    elif isinstance(block, ToolCall):
+        yield block.name
+        yield block.arguments

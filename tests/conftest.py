@@ -1,0 +1,29 @@
+"""Fixtures that every test folder shares."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared study material; a test that needs it is skipped where it is absent."""
+    folder = Path(os.environ.get("REWINDOW_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+    if not (folder / "transcripts").is_dir():
+        pytest.skip(f"no shared study material at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def transcripts(shared: Path) -> Path:
+    """Real public sessions of every format."""
+    return shared / "transcripts"
+
+
+@pytest.fixture(scope="session")
+def bugcases(shared: Path) -> Path:
+    """Small inputs that break other readers."""
+    return shared / "bugcases"

@@ -61,8 +61,7 @@ class Chain:
             length = item.stop - item.start
             passed = min(skip, length)
             skip -= passed
-            for index in range(item.start + passed, item.stop):
-                yield self._message_digest(index, window.marks), self._message_size(index, window.marks)
+            yield from self._span(item.start + passed, item.stop, window.marks)
 
     def _inserted_digest(self, item: Inserted) -> bytes:
         known = self._inserted.get(id(item))
@@ -70,12 +69,15 @@ class Chain:
             known = self._inserted[id(item)] = (item, digest(item.message))
         return known[1]
 
-    def _message_digest(self, index: int, marks: tuple[Mark, ...]) -> bytes:
-        mark = mark_at(marks, index)
-        return self._log.digests[index] if mark is None else self._log.rendered_digest(mark, index)
-
-    def _message_size(self, index: int, marks: tuple[Mark, ...]) -> int:
-        return self._log.item_size(Span(index, index + 1), marks, self._log.tokens)
+    def _span(self, start: int, stop: int, marks: tuple[Mark, ...]) -> Iterator[tuple[bytes, int]]:
+        digests, sums = self._log.digests, self._log.sums(self._log.tokens)
+        for index in range(start, stop):
+            mark = mark_at(marks, index) if marks else None
+            if mark is None:
+                yield digests[index], sums[index + 1] - sums[index]
+                continue
+            changed = self._log.sums(self._log.tokens, mark.rendering)
+            yield self._log.rendered_digest(mark, index), changed[index + 1] - changed[index]
 
 
 def mark_at(marks: tuple[Mark, ...], index: int) -> Mark | None:

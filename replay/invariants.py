@@ -33,15 +33,20 @@ class PairingChecker:
 
     def feed(self, message: Message) -> None:
         """Take the next message of the view."""
+        self.take(message, [c.id for c in message.calls], [r.call_id for r in message.results])
+
+    def take(self, message: Message, calls: Sequence[str], answers: Sequence[str]) -> None:
+        """The same with the ids of the message's calls and of the calls that it answers at hand."""
         if message.role == "assistant":
-            self._close()
-            self.violations += [Violation("repeated-call", c.id, self._position)
-                                for c in message.calls if c.id in self._called]
-            self._open = {c.id: self._position for c in message.calls}
-            self._called.update(self._open)
+            if self._open:
+                self._close()
+            if not self._called.isdisjoint(calls):
+                self.violations += [Violation("repeated-call", c, self._position) for c in calls if c in self._called]
+            self._open = dict.fromkeys(calls, self._position)
+            self._called.update(calls)
             self._prompted = False
-        for result in message.results:
-            self._take(result.call_id)
+        for call_id in answers:
+            self._answer(call_id)
         self._prompted |= message.origin in ("human", "nudge")
         self._position += 1
 
@@ -54,7 +59,7 @@ class PairingChecker:
     def _close(self) -> None:
         self.violations += [Violation("missing-result", i, p) for i, p in self._open.items()]
 
-    def _take(self, call_id: str) -> None:
+    def _answer(self, call_id: str) -> None:
         """Results without an id are user observations and pair with nothing."""
         if not call_id or self._open.pop(call_id, None) is not None:
             return

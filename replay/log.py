@@ -36,6 +36,7 @@ class Log:
         self.steps: tuple[Step, ...] = thread.steps
         self.counter = counter
         self._sums: dict[tuple[Ruler, Rendering | None], list[int]] = {}
+        self._sums_by_identity: dict[tuple[int, int], tuple[Ruler, Rendering | None, list[int]]] = {}
         self._class_sums: dict[Rendering | None, dict[str, list[int]]] = {}
         self._rendered: dict[Rendering, tuple[Message, ...]] = {}
         self._changed: dict[Rendering, list[int]] = {}
@@ -65,10 +66,15 @@ class Log:
 
     def sums(self, ruler: Ruler, rendering: Rendering | None = None) -> list[int]:
         """Prefix sums of a ruler's weights over the log, verbatim or rendered; entry i sums those below i."""
+        # Hashing a ruler means hashing its settings; the identity of the object answers faster.
+        quick = self._sums_by_identity.get((id(ruler), id(rendering)))
+        if quick is not None and quick[0] is ruler and quick[1] is rendering:
+            return quick[2]
         key = (ruler, rendering)
         if key not in self._sums:
             shown = self.messages if rendering is None else self.rendered(rendering)
             self._sums[key] = _prefix(ruler.weights(shown))
+        self._sums_by_identity[id(ruler), id(rendering)] = (ruler, rendering, self._sums[key])
         return self._sums[key]
 
     def size(self, window: Window, ruler: Ruler | None = None) -> int:
@@ -83,7 +89,8 @@ class Log:
         sums = self.sums(ruler)
         total = sums[item.stop] - sums[item.start]
         for mark in marks:
-            total += _difference(item, mark, sums, self.sums(ruler, mark.rendering))
+            if mark.start < item.stop and mark.stop > item.start:
+                total += _difference(item, mark, sums, self.sums(ruler, mark.rendering))
         return total
 
     def inserted_size(self, item: Inserted, ruler: Ruler) -> int:
@@ -120,6 +127,11 @@ class Log:
                 name: _prefix(w if n == name else 0 for w, n in zip(weights, names, strict=True))
                 for name in CLASSES if name in names}
         return self._class_sums[rendering]
+
+    @cached_property
+    def pairs(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """For each message the ids of its calls and of the calls that it answers."""
+        return [(tuple(c.id for c in m.calls), tuple(r.call_id for r in m.results)) for m in self.messages]
 
     @cached_property
     def digests(self) -> list[bytes]:

@@ -9,8 +9,8 @@ from evals.metrics.compaction import CompactionEvents
 from evals.metrics.integrity import Identification, Pairing
 from evals.metrics.size import Churn, ViewSize
 
-METRICS: Mapping[str, Metric] = {m.name: m for m in (
-    ViewSize(), Churn(), CompactionEvents(), Pairing(), Identification())}
+_BUILT_IN: tuple[Metric, ...] = (ViewSize(), Churn(), CompactionEvents(), Pairing(), Identification())
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _BUILT_IN}
 """The metrics that every trial is measured with."""
 
 __all__ = ["METRICS", "Measurement", "Metric", "Trial"]

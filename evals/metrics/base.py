@@ -36,7 +36,9 @@ class Trial:
 class Metric(Protocol):
     """Turns a trial into measurements. It opens no file and knows no policy by name."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The metric's name."""
 
     def measure(self, trial: Trial) -> Iterable[Measurement]:
         """The measurements; a value of None carries a reason."""

@@ -9,7 +9,6 @@ from evals.metrics.base import Measurement, Trial, missing
 from replay.engine import divergence
 from replay.invariants import PairingChecker, Violation
 from replay.log import Log
-from replay.view import shown_messages
 from replay.window import Inserted, Item, Span, Window
 
 
@@ -23,8 +22,8 @@ class Pairing:
         """`pairing_violations`: 0 or the policy is unusable."""
         log = trial.session.log
         whole = PairingChecker()
-        for message in log.messages:
-            whole.feed(message)
+        for message, ids in zip(log.messages, log.pairs, strict=True):
+            whole.take(message, *ids)
         own = {(v.fault, v.call_id) for v in whole.current()}
         found = {(v.fault, v.call_id) for v in view_violations(log, [v.window for v in trial.lane.views])}
         return [Measurement(name="pairing_violations", value=len(found - own)),
@@ -33,18 +32,20 @@ class Pairing:
 
 def view_violations(log: Log, windows: Sequence[Window]) -> list[Violation]:
     """The violations of every view; a view that only grew costs what was added."""
-    checker, shape, end = PairingChecker(), (), 0
+    checker, end = PairingChecker(), 0
+    shape: tuple[object, ...] = ()
     found: list[Violation] = []
     for window in windows:
         key = _shape(window.items)
         if key != shape or not window.items or not isinstance(window.items[-1], Span):
             found += checker.violations
             checker, shape = PairingChecker(), key
-            for shown in shown_messages(log, Window(window.items, (), window.end)):
-                checker.feed(shown.message)
+            for index in window.indices():
+                # Inserted messages neither call nor answer.
+                checker.take(log.messages[index], *log.pairs[index])
         else:
             for index in range(end, window.items[-1].stop):
-                checker.feed(log.messages[index])
+                checker.take(log.messages[index], *log.pairs[index])
         end = window.items[-1].stop if window.items and isinstance(window.items[-1], Span) else window.end
         found += checker.current()[len(checker.violations):]
     return found + checker.violations

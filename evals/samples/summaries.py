@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from evals.samples.recording import Entry
 
 _RULE = re.compile(r"\b(never|always|must|keep|prefer|at most|leave|only|do not|don't|not more)\b", re.IGNORECASE)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+(?:- )?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Facts:
     @property
     def rules(self) -> list[str]:
         """Sentences of the person that forbid, ask for or limit something."""
-        return [s for text in self.prompts for s in _SENTENCE.split(text.replace("\n", " ")) if _RULE.search(s)]
+        return [s for text in self.prompts for s in _SENTENCE.split(text) if _RULE.search(s)]
 
     @property
     def said(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -45,7 +46,7 @@ def _read(found: Found) -> tuple[Transcript, ...]:
     from replay.readers import read, read_bytes
 
     if found.path == STANDARD_INPUT:
-        return read_bytes(click.get_binary_stream("stdin").read(), "<stdin>")
+        return read_bytes(sys.stdin.buffer.read(), "<stdin>")
     return read(found.path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -45,7 +46,7 @@ def _session(path: str, index: int, tokenizer_name: str) -> Session:
     from replay.readers import read, read_bytes
     from replay.tokens import TokenCounter, tokenizer
 
-    found = read_bytes(click.get_binary_stream("stdin").read(), "<stdin>") if path == "-" else read(path)
+    found = read_bytes(sys.stdin.buffer.read(), "<stdin>") if path == "-" else read(path)
     if not found:
         raise ReadError(path, "no session in it")
     if index >= len(found):

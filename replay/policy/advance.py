@@ -90,7 +90,8 @@ def advance(state: State, arrived: Arrived, setting: Setting) -> Advanced:
     shown, counted, figure = _shown(state, arrived.step, setting)
     if figure.tokens > setting.capacity.usable and state.ended is None:
         state, shown, counted, figure = _refused(state, arrived, setting, figure, events)
-    state = replace(state, sent_tokens=figure.tokens)
+    if state.sent_tokens != figure.tokens:
+        state = replace(state, sent_tokens=figure.tokens)
     return Advanced(state=state, shown=shown, counted=counted, figure=figure, decision=decision, events=tuple(events))
 
 
@@ -98,17 +99,24 @@ def _take(state: State, arrived: Arrived, setting: Setting, events: list[Event])
     """Append what arrived; between the old turn's end and the new prompt the after-turn stages act."""
     if arrived.response is not None and state.window.end <= arrived.response:
         told = state.told.after_call(state.sent_tokens, arrived.output_tokens, arrived.response)
-        state = replace(state, told=told, window=state.window.extended(arrived.response + 1))
+        grown = arrived.response + 1 if arrived.prompt is not None or arrived.cleared_at is not None else arrived.stop
+        state = replace(state, told=told, window=state.window.extended(grown))
     state = _clear(state, arrived, events)
     if arrived.prompt is not None:
-        state = replace(state, window=state.window.extended(arrived.prompt))
-        if arrived.response is not None:
-            state, _ = _run_stages(state, arrived, setting, "after-turn", events)
-        chars = len(setting.log.messages[arrived.prompt].text)
-        per_run = setting.policy.reactive.scope == "run"
-        state = replace(state, told=state.told.new_run(), pending_chars=chars,
-                        reactive_used=0 if per_run else state.reactive_used)
+        state = _prompted(state, arrived, arrived.prompt, setting, events)
+    if state.window.end == arrived.stop:
+        return state
     return replace(state, window=state.window.extended(arrived.stop))
+
+
+def _prompted(state: State, arrived: Arrived, prompt: int, setting: Setting, events: list[Event]) -> State:
+    """A new run begins: the old one's after-turn stages act before the prompt is taken in."""
+    state = replace(state, window=state.window.extended(prompt))
+    if arrived.response is not None:
+        state, _ = _run_stages(state, arrived, setting, "after-turn", events)
+    used = 0 if setting.policy.reactive.scope == "run" else state.reactive_used
+    return replace(state, told=state.told.new_run(), pending_chars=len(setting.log.messages[prompt].text),
+                   reactive_used=used)
 
 
 def _clear(state: State, arrived: Arrived, events: list[Event]) -> State:

@@ -166,7 +166,9 @@ class Summary:
 class Summariser(Protocol):
     """Writes the summary of what went."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name that results carry."""
 
     def summarise(self, request: SummaryRequest) -> Summary | None:
         """The summary; None where there is nothing to summarise (then nothing is cut)."""

@@ -38,7 +38,7 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
                                                   sections=stage.sections))
     if summary is None:
         return Refusal("summary_unavailable")
-    inserted = _inserted(stage, summary, source, previous)
+    inserted = _known(_inserted(stage, summary, source, previous), moment.window)
     items = stage.replacement.place(inserted, pinned, _tail(moment, cut))
     left = [i for span in gone for i in range(span.start, span.stop)]
     return Compacted(window=moment.window.with_items(items), added=inserted, summariser=summary.by,
@@ -95,6 +95,11 @@ def _inserted(stage: Stage, summary: Summary, source: tuple[Span, ...], previous
     tokens = summary.tokens
     return Inserted(message=stage.replacement.message(summary.text), kind="summary", covers=_merged(covers), tokens=tokens,
                     label=summary.by)
+
+
+def _known(made: Inserted, window: Window) -> Inserted:
+    """The summary that the window holds already where the new one is equal: a no-gain loop makes thousands."""
+    return next((old for old in window.summaries() if old == made), made)
 
 
 def _inside(index: int, spans: tuple[Span, ...]) -> bool:

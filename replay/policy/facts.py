@@ -23,7 +23,7 @@ _TARGET_KEYS = ("file_path", "path", "filePath", "filename", "notebook_path")
 _COMMAND_KEYS = ("command", "cmd")
 _LONGEST = 240
 _SCANNED_CHARS = 4_000
-_SCANNED_FACTS = 400
+_SCANNED_FACTS = 120
 """Newest facts of a topic that a summary looks at, so that its cost does not grow with the session."""
 
 
@@ -45,6 +45,8 @@ class FactBook:
         self._scanned = 0
         self._facts: dict[Topic, list[Fact]] = {topic: [] for topic in TOPICS}
         self._indices: dict[Topic, list[int]] = {topic: [] for topic in TOPICS}
+        self.latest: tuple[object, str] | None = None
+        """The last summary made from this book with what asked for it: harnesses in a no-gain loop ask again."""
 
     def between(self, topic: Topic, start: int, stop: int) -> list[Fact]:
         """The newest facts of a topic from log messages `[start, stop)`, oldest first, without repeats."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from replay.errors import UnknownName
 from replay.policy.base import Summary, Summariser, SummaryRequest
@@ -66,11 +67,16 @@ class Extractive:
         """The sections that the harness's own summary has; None where nothing is summarised."""
         if not request.spans and not request.previous:
             return None
+        book, asked = fact_book(request.log), (request.spans, request.previous, request.sections, self)
+        if book.latest is None or book.latest[0] != asked:
+            book.latest = (asked, self._text(request))
+        return Summary(text=book.latest[1], by=self.name)
+
+    def _text(self, request: SummaryRequest) -> str:
         sections = request.sections or DEFAULT_SECTIONS
         budget = self.budget_tokens * CHARS_PER_TOKEN // len(sections)
         carried = [line for p in request.previous for line in p.message.text.splitlines()]
-        parts = [_section(name, request, carried, budget) for name in sections]
-        return Summary(text="\n\n".join(parts), by=self.name)
+        return "\n\n".join(_section(name, request, carried, budget) for name in sections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +108,13 @@ def summariser(name: str, compactions: Sequence[RecordedCompaction] = ()) -> Sum
     """A summariser by name for a session with these recorded compactions. Raises UnknownName."""
     if name not in SUMMARISERS:
         raise UnknownName("summariser", name, SUMMARISERS, "--summariser")
-    made: Summariser = Recorded(compactions=tuple(compactions)) if name == "recorded" else SUMMARISERS[name]()
+    if name == "recorded":
+        return Recorded(compactions=tuple(compactions))
+    made: Summariser = SUMMARISERS[name]()
     return made
 
 
+@cache
 def _topics(section: str) -> tuple[Topic, ...]:
     for words, topics in _TOPICS_BY_WORD:
         if re.search(words, section, re.IGNORECASE):

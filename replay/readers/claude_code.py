@@ -39,10 +39,10 @@ class ClaudeCode:
         """The session of the file; everything odd is a note."""
         notes: list[ReadNote] = []
         lines = lines_of(_records(source), notes)
-        side = [line for line in lines if line.value.get("isSidechain") is True]
-        if any(line.kind in TALK for line in side) and not any(_is_main_talk(line) for line in lines):
+        main = [line for line in lines if not line.is_side]
+        side = [line for line in lines if line.is_side]
+        if any(line.kind in TALK for line in side) and not any(line.kind in TALK for line in main):
             return (_agent_session(source, lines, notes),)
-        main = [line for line in lines if line.value.get("isSidechain") is not True]
         return (_session(source, main, side, notes),)
 
 
@@ -54,13 +54,8 @@ def _score(value: Mapping[str, Any]) -> int:
         return 90
     if kind in TALK and isinstance(value.get("message"), dict) and ("parentUuid" in value or "sessionId" in value):
         return 80
-    if kind == "summary" and "leafUuid" in value or kind == "file-history-snapshot" and "messageId" in value:
-        return 70
-    return 0
-
-
-def _is_main_talk(line: Line) -> bool:
-    return line.kind in TALK and line.value.get("isSidechain") is not True
+    telling = {"summary": "leafUuid", "file-history-snapshot": "messageId"}.get(kind) if isinstance(kind, str) else None
+    return 70 if telling in value else 0
 
 
 def _records(source: Source) -> Sequence[Record]:
@@ -83,7 +78,13 @@ def _session(source: Source, main: Sequence[Line], side: Sequence[Line], notes: 
     extra = {**facts.extra, "subagent_files": [str(f.path) for f in files]} if files else facts.extra
     return _transcript(source, facts, thread, count, notes, extra,
                        subagents=tuple(threads_of(groups, starts, notes)), abandoned=tuple(abandoned),
-                       parent_session=next((s for s in facts.sessions if s != facts.session), None))
+                       parent_session=_before(facts))
+
+
+def _before(facts: Facts) -> str | None:
+    """The session that this file goes on with: the one whose records stand before its own."""
+    own = facts.sessions.index(facts.session) if facts.session in facts.sessions else 0
+    return facts.sessions[own - 1] if own else None
 
 
 def _agent_session(source: Source, lines: Sequence[Line], notes: list[ReadNote]) -> Transcript:
@@ -102,7 +103,7 @@ def _branches(lines: Sequence[Line], leaf: str | None, notes: list[ReadNote]) ->
     kept, repeats = without_repeats(lines)
     if repeats:
         notes.append(ReadNote(code="duplicate", line=repeats[0].number, byte=repeats[0].byte,
-                              text=f"{len(repeats)} records repeat earlier ones and were left out"))
+                              text=f"record that repeats an earlier one x {len(repeats)}; left out"))
     branches = branches_of(kept, leaf)
     if branches.detached:
         notes.append(_detached(branches.detached, kept[0]))
@@ -111,9 +112,9 @@ def _branches(lines: Sequence[Line], leaf: str | None, notes: list[ReadNote]) ->
 
 def _detached(lines: Sequence[Line], first: Line) -> ReadNote:
     begins = lines[0] is first
-    what = "the file begins in the middle of a session" if begins else "some messages are missing from the file"
+    what = "the file begins in the middle of a session" if begins else "messages before it are missing"
     return ReadNote(code="missing-parent", line=lines[0].number, byte=lines[0].byte,
-                    text=f"{len(lines)} records follow one that is not in the file: {what}")
+                    text=f"record whose parent is not in the file x {len(lines)}: {what}")
 
 
 def _transcript(source: Source, facts: Facts, thread: Thread, count: int, notes: Sequence[ReadNote],

@@ -39,9 +39,9 @@ def starts_of(lines: Sequence[Line], main: Thread) -> Starts:
     by_agent: dict[str, str] = {}
     by_prompt: dict[str, list[str]] = {}
     for line in lines:
-        agent, call = _named(line)
-        if agent and call:
-            by_agent.setdefault(agent, call)
+        agent, started_by = _named(line)
+        if agent and started_by:
+            by_agent.setdefault(agent, started_by)
     for call in main.tool_calls():
         if call.name in ("Task", "Agent") and isinstance(prompt := call.mapping.get("prompt"), str):
             by_prompt.setdefault(prompt.strip(), []).append(call.id)

@@ -30,22 +30,30 @@ def blocks_of(content: Any, complain: Complain) -> list[Block]:
     return found
 
 
+def is_result(part: Any) -> bool:
+    """Whether a part of a message's content is a tool result."""
+    return isinstance(part, dict) and part.get("type") == "tool_result"
+
+
 def merged(contents: Iterable[Any]) -> Any:
     """The content of one response from the contents of its rows, in order.
 
-    Each row holds the next block. A row that repeats everything so far replaces it, and a call is taken once.
+    Each row holds the next block. What a row repeats from its start is taken once, and so is each call.
     """
     parts: list[Any] = []
+    calls: set[Any] = set()
     for content in contents:
         row = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(row, list):
             continue
         if parts and row[:len(parts)] == parts:
-            parts = list(row)
-            continue
-        known = {p.get("id") for p in parts if isinstance(p, dict) and p.get("type") == "tool_use"}
-        parts.extend(p for p in row
-                     if not (known and isinstance(p, dict) and p.get("type") == "tool_use" and p.get("id") in known))
+            row = row[len(parts):]
+        for part in row:
+            if isinstance(part, dict) and part.get("type") == "tool_use":
+                if part.get("id") in calls:
+                    continue
+                calls.add(part.get("id"))
+            parts.append(part)
     return parts
 
 
@@ -127,11 +135,11 @@ def _result_parts(content: Iterable[Any]) -> tuple[list[str], tuple[Image, ...]]
 
 
 def usage_of(rows: Iterable[Any]) -> Usage | None:
-    """Usage of one response from the `usage` of each of its lines: the row with the largest output, the last of equals."""
-    best: Mapping[str, Any] | None = None
+    """Usage of one response from the `usage` of its lines: that with the largest output, the last of equals."""
+    best, most = None, -1
     for row in rows:
-        if isinstance(row, dict) and (best is None or whole(row.get("output_tokens")) >= whole(best.get("output_tokens"))):
-            best = row
+        if isinstance(row, dict) and (output := whole(row.get("output_tokens"))) >= most:
+            best, most = row, output
     return None if best is None else _usage(best)
 
 

@@ -35,7 +35,8 @@ class Facts:
 
 def facts_of(lines: Sequence[Line], source: Source) -> Facts:
     """The facts that the main lines of a file tell."""
-    sessions = tuple(dict.fromkeys(s for line in lines if isinstance(s := line.value.get("sessionId"), str)))
+    sessions = tuple(dict.fromkeys(s for line in lines if line.kind != "progress"
+                                   and isinstance(s := line.value.get("sessionId"), str)))
     stem = Path(source.path).name.partition(".")[0]
     own = stem if stem in sessions else _last(lines, "sessionId") or stem
     request = next((u for line in reversed(lines) if line.kind == "pr-link"
@@ -46,7 +47,8 @@ def facts_of(lines: Sequence[Line], source: Source) -> Facts:
 
 
 def _last(lines: Sequence[Line], key: str) -> str | None:
-    return next((v for line in reversed(lines) if line.kind in TALK and isinstance(v := line.value.get(key), str)), None)
+    found = (line.value.get(key) for line in reversed(lines) if line.kind in TALK)
+    return next((value for value in found if isinstance(value, str)), None)
 
 
 def _leaf(lines: Sequence[Line]) -> str | None:
@@ -76,17 +78,17 @@ def outcome_of(thread: Thread, facts: Facts) -> Outcome:
     """How the session seems to have ended. The file stores no verdict, so this is a hint with its source."""
     last = thread.steps[-1] if thread.steps else None
     if last is None:
-        return Outcome("unknown", "no model call")
+        return Outcome(value="unknown", source="no model call")
     if last.error is not None:
-        return Outcome("fail", "API error", last.error)
+        return Outcome(value="fail", source="API error", detail=last.error)
     after = thread.messages[last.start:]
     stopped = next((m for m in after if m.detail == "interruption"), None)
     if stopped is not None:
-        return Outcome("partial", "interruption", stopped.text)
+        return Outcome(value="partial", source="interruption", detail=stopped.text)
     answered = {r.call_id for m in after for r in m.results}
     if any(call.id not in answered for m in after for call in m.calls):
-        return Outcome("partial", "a tool call without a result at the end")
+        return Outcome(value="partial", source="a tool call without a result at the end")
     if facts.pull_request:
-        return Outcome("unknown", "pull request", facts.pull_request)
+        return Outcome(value="unknown", source="pull request", detail=facts.pull_request)
     reason = after[0].extra.get("message", {}).get("stop_reason") if after else None
-    return Outcome("unknown", "stop reason", reason if isinstance(reason, str) else None)
+    return Outcome(value="unknown", source="stop reason", detail=reason if isinstance(reason, str) else None)

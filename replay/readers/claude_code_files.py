@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import islice
@@ -82,13 +83,11 @@ def _session_ids(path: Path) -> set[str]:
 
 def _first_objects(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        with path.open("rb") as plain:
-            packed = plain.peek(2)[:2] == b"\x1f\x8b"
-            lines = gzip.open(plain) if packed else plain
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
             for line in islice(lines, _HEAD):
                 if isinstance(value := _parsed(line), dict):
                     yield value
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return
 
 

@@ -43,6 +43,8 @@ class Line(NamedTuple):
     uuid: str | None
     parent: str | None
     value: Mapping[str, Any]
+    is_side: bool = False
+    """Part of a sub-agent's talk."""
 
     @property
     def message(self) -> Mapping[str, Any] | None:
@@ -67,7 +69,7 @@ def lines_of(records: Iterable[Record], notes: list[ReadNote]) -> list[Line]:
             continue
         kind, uuid, parent = value.get("type"), value.get("uuid"), value.get("parentUuid")
         line = Line(number, byte, kind if isinstance(kind, str) else "", uuid if isinstance(uuid, str) else None,
-                    parent if isinstance(parent, str) else None, value)
+                    parent if isinstance(parent, str) else None, value, value.get("isSidechain") is True)
         if line.kind not in TALK and (label := unknown(line)):
             odd.add(label, number, byte)
         found.append(line)
@@ -138,7 +140,8 @@ def without_repeats(lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
             kept.append(line)
             boundary = _open_boundary(line, boundary)
         elif boundary is not None and line.kind in TALK and kept[at].number < boundary.number:
-            kept.append(Line(line.number, line.byte, "copy", kept[at].uuid, line.parent, line.value))
+            kept.append(Line(line.number, line.byte, "copy", kept[at].uuid, line.parent, line.value,
+                             line.is_side))
         else:
             repeats.append(line)
             if _output(line) > _output(kept[at]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from replay.readers.claude_code_blocks import is_result
 from replay.readers.claude_code_lines import Line
 from replay.transcript import Origin
 
@@ -101,6 +102,6 @@ def is_prompt(line: Line) -> bool:
     if line.kind != "user" or line.value.get("isCompactSummary") is True:
         return False
     content = (line.message or {}).get("content")
-    if isinstance(content, list) and any(isinstance(b, dict) and b.get("type") == "tool_result" for b in content):
+    if isinstance(content, list) and any(map(is_result, content)):
         return False
     return content is not None and speaker(line.value, content)[0] == "human"

@@ -1,78 +1,75 @@
-"""Writes the log of one Claude Code thread from its lines.
+"""Writes one Claude Code thread from its lines.
 
 One response is split over several lines with one `message.id`; it stands where its first line stands.
-Between two responses the tool results come first, as the service demands, then the rest in file order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-from replay.blocks import Block, ToolCall
+from replay.blocks import Block, Text, ToolCall
 from replay.readers.call_ids import CallIds
 from replay.readers.claude_code_attachments import attachment_blocks
-from replay.readers.claude_code_blocks import Complain, blocks_of, merged, result_of, usage_of
+from replay.readers.claude_code_blocks import blocks_of, is_result, merged, result_of, usage_of
 from replay.readers.claude_code_compactions import Opened, micro, promises_more
 from replay.readers.claude_code_lines import Line, is_boundary, is_summary
+from replay.readers.claude_code_log import ThreadLog, message_of, rest_of
 from replay.readers.claude_code_queue import Queue
-from replay.readers.claude_code_speakers import Speaker, queued, speaker
+from replay.readers.claude_code_speakers import queued, speaker
 from replay.readers.common import ThreadBuilder, seconds
-from replay.transcript import Message, ReadNote, RecordedCompaction, Role, Thread
+from replay.transcript import ReadNote, RecordedCompaction, Thread, Usage
 
-_MODELLED = frozenset({"type", "message", "uuid", "parentUuid", "timestamp", "isSidechain", "requestId"})
-_MODELLED_MESSAGE = frozenset({"id", "type", "role", "content", "model"})
+_MODELLED = frozenset({"id", "type", "role", "content", "model"})
 
 Part = Mapping[str, Any]
 
 
-class _Held(NamedTuple):
-    """A message that waits until the tool results of its turn are in the log."""
-
-    line: Line
-    blocks: list[Block]
-    speaker: Speaker
-    is_queued: bool
-
-
-def write_thread(name: str, lines: Sequence[Line], notes: list[ReadNote],
-                 parent_call: str | None = None) -> tuple[Thread, int]:
+def write_thread(name: str, lines: Sequence[Line], notes: list[ReadNote]) -> tuple[Thread, int]:
     """The thread of the lines, and how many distinct messages they hold (user lines and responses)."""
-    writer = _Writer(ThreadBuilder(id=name, parent_call=parent_call), notes, Queue.over(lines))
+    writer = _Writer(ThreadLog(ThreadBuilder(id=name), notes), Queue.over(lines), _responses(lines))
+    for line in lines:
+        rule = _RULES.get(line.kind)
+        if rule is not None:
+            rule(writer, line)
+    return writer.finish(), writer.count
+
+
+def _responses(lines: Iterable[Line]) -> dict[int, list[Line]]:
+    """The lines of each response by the identity of the first one's record."""
+    by_key: dict[str, list[Line]] = {}
+    by_first: dict[int, list[Line]] = {}
     for line in lines:
         if line.kind == "assistant":
-            writer.responses.setdefault(_response_key(line), []).append(line)
-    for line in lines:
-        writer.take(line)
-    return writer.finish(), writer.count
+            key = (line.message or {}).get("id") or line.value.get("requestId")
+            group = by_key.get(key) if isinstance(key, str) else None
+            if group is None:
+                group = by_first[id(line.value)] = []
+                if isinstance(key, str):
+                    by_key[key] = group
+            group.append(line)
+    return by_first
 
 
 @dataclass
 class _Writer:
-    thread: ThreadBuilder
-    notes: list[ReadNote]
+    log: ThreadLog
     queue: Queue
+    responses: dict[int, list[Line]]
+    """All lines of each response that is not written yet, by the identity of the first one's record."""
     count: int = 0
-    responses: dict[str, list[Line]] = field(default_factory=dict)
-    """All lines of each response that is not written yet."""
     ids: CallIds = field(default_factory=CallIds)
     names: dict[str, str] = field(default_factory=dict)
     """Tool of each call so far."""
-    held: list[_Held] = field(default_factory=list)
     early: dict[str, list[tuple[Line, list[Part]]]] = field(default_factory=dict)
     """Results whose call comes later in the file, by call."""
-    opened: Opened | None = None
-    places: dict[str, int] = field(default_factory=dict)
-    """Log index of each uuid."""
     orphans: list[Line] = field(default_factory=list)
+    """Lines with results whose call is not in the file."""
     coming: set[str] | None = None
-
-    def take(self, line: Line) -> None:
-        rule = _RULES.get(line.kind)
-        if rule is not None:
-            rule(self, line)
+    """Ids of all calls, gathered when a result comes before its call."""
+    opened: Opened | None = None
 
     def finish(self) -> Thread:
         self.speak()
@@ -80,116 +77,114 @@ class _Writer:
             for line, parts in waiting:
                 self.results(line, parts)
         if self.orphans:
-            first = self.orphans[0]
-            self.notes.append(ReadNote(
-                code="orphan-result", line=first.number, byte=first.byte,
-                text=f"{len(self.orphans)} tool results answer calls that are not in the file"))
-        return self.thread.build()
+            self.log.complaint(self.orphans[0])(
+                "orphan-result", f"tool result whose call is not in the file x {len(self.orphans)}")
+        return self.log.thread.build()
 
-    # -- responses
+    def speak(self, stamp: str = "") -> None:
+        self.close()
+        self.log.release(stamp)
 
     def response(self, line: Line) -> None:
-        group = self.responses.pop(_response_key(line), None)
+        group = self.responses.pop(id(line.value), None)
         if group is None:
+            return
+        rows = [row for part in group if (row := part.message) is not None]
+        if len(rows) < len(group):
+            self.log.complaint(line)("bad-message", "an assistant record without a message object; kept out")
+        if not rows:
             return
         self.count += 1
         self.speak(line.stamp)
-        rows = [part.message for part in group if part.message is not None]
-        if len(rows) < len(group):
-            self.complaint(line)("bad-message", "an assistant record without a message object; kept out")
-        if not rows:
-            self.count -= 1
-            return
-        blocks = blocks_of(_content(rows), self.complaint(line))
+        content = rows[0].get("content") if len(rows) == 1 else merged(row.get("content") for row in rows)
+        blocks = blocks_of(content, self.log.complaint(line))
         if line.value.get("isApiErrorMessage") is True:
             self.failure(line, rows, blocks)
         elif rows[0].get("model") == "<synthetic>":
-            self.place(group, self.add(line, "assistant", blocks, ("injected", "synthetic")))
+            # Words that the program put into the model's mouth, such as "No response requested."
+            self.log.add(line, "assistant", blocks, ("injected", "synthetic"))
         else:
             self.said(group, rows, blocks)
 
     def said(self, group: Sequence[Line], rows: Sequence[Part], blocks: Sequence[Block]) -> None:
-        first, last = group[0], group[-1]
-        own = [self.called(b) if isinstance(b, ToolCall) else b for b in blocks]
-        extra = _rest(first.value)
-        extra["message"] = {k: v for k, v in rows[-1].items() if k not in _MODELLED_MESSAGE}
-        step = self.thread.respond(
-            own, usage_of(row.get("usage") for row in rows), model=_string(rows[0].get("model")),
-            time=seconds(last.value.get("timestamp")), request_id=_string(first.value.get("requestId")),
-            id=_string(rows[0].get("id")) or first.uuid, line=first.number, extra=MappingProxyType(extra))
-        message = self.thread.messages[step.start]
-        self.place(group, message)
-        for call in message.calls if self.early else ():
+        first, thread, place = group[0], self.log.thread, len(self.log)
+        extra = rest_of(first.value)
+        extra["message"] = {key: value for key, value in rows[-1].items() if key not in _MODELLED}
+        thread.respond(
+            [self.called(b) if isinstance(b, ToolCall) else b for b in blocks], _usage(rows),
+            model=_string(rows[0].get("model")), time=seconds(group[-1].value.get("timestamp")),
+            request_id=_string(first.value.get("requestId")), id=_string(rows[0].get("id")) or first.uuid,
+            line=first.number, extra=MappingProxyType(extra))
+        self.log.placed(group, place)
+        for call in thread.messages[place].calls if self.early else ():
             for line, parts in self.early.pop(call.id, ()):
                 self.results(line, parts)
 
     def called(self, call: ToolCall) -> ToolCall:
         own = self.ids.call(call.id)
         self.names[own] = call.name
-        return call if own == call.id else ToolCall(id=own, name=call.name, arguments=call.arguments,
-                                                    is_object=call.is_object)
+        if own == call.id:
+            return call
+        return ToolCall(id=own, name=call.name, arguments=call.arguments, is_object=call.is_object)
 
     def failure(self, line: Line, rows: Sequence[Part], blocks: Sequence[Block]) -> None:
-        """A request that failed: the program's words about it were not sent to the model again."""
+        """A request that failed: the program's words about it are not sent to the model afterwards."""
         model = _string(rows[0].get("model"))
-        text = "\n".join(b.text for b in blocks if b.kind == "text")
-        self.thread.fail(text or "API error", usage_of(row.get("usage") for row in rows),
-                         model=None if model == "<synthetic>" else model,
-                         time=seconds(line.value.get("timestamp")), request_id=_string(line.value.get("requestId")))
-
-    # -- the user's side
+        text = "\n".join(b.text for b in blocks if isinstance(b, Text))
+        self.log.thread.fail(
+            text or "API error", _usage(rows), model=None if model == "<synthetic>" else model,
+            time=seconds(line.value.get("timestamp")), request_id=_string(line.value.get("requestId")))
 
     def user(self, line: Line) -> None:
-        if line.message is None:
-            self.complaint(line)("bad-message", "a user record without a message object; kept out")
+        message = line.message
+        if message is None:
+            self.log.complaint(line)("bad-message", "a user record without a message object; kept out")
             return
         self.count += 1
-        content = line.message.get("content")
+        content = message.get("content")
         if is_summary(line):
             self.summary(line, content)
             return
-        if isinstance(content, list):
-            parts = [p for p in content if isinstance(p, dict) and p.get("type") == "tool_result"]
-            if parts:
-                self.answer(line, parts)
-                if len(parts) == len(content):
-                    return
-                content = [p for p in content if not (isinstance(p, dict) and p.get("type") == "tool_result")]
+        if isinstance(content, list) and (parts := [p for p in content if is_result(p)]):
+            self.answer(line, parts)
+            if len(parts) == len(content):
+                return
+            content = [p for p in content if not is_result(p)]
         self.queue.prompted(content)
         self.close()
-        self.hold(line, blocks_of(content, self.complaint(line)), speaker(line.value, content))
+        self.log.hold(line, blocks_of(content, self.log.complaint(line)), speaker(line.value, content))
 
     def answer(self, line: Line, parts: list[Part]) -> None:
-        """Write tool results, after their calls: a result may stand before its call in the file."""
-        for part in parts:
-            call = part.get("tool_use_id")
-            if isinstance(call, str) and not self.ids.known(call):
+        """Write tool results after their calls: a result may stand before its call in the file."""
+        named = [p.get("tool_use_id") for p in parts]
+        for call in named:
+            if not isinstance(call, str):
+                self.log.complaint(line)("bad-block", "a tool result without the id of its call; it pairs with nothing")
+            elif not self.ids.known(call):
                 if call in self.calls_to_come():
                     self.early.setdefault(call, []).append((line, parts))
                     return
                 self.orphans.append(line)
-            elif not isinstance(call, str):
-                self.complaint(line)("bad-block", "a tool result without the id of its call; it pairs with nothing")
         self.results(line, parts)
 
     def calls_to_come(self) -> set[str]:
         if self.coming is None:
             contents = (row.message.get("content") for group in self.responses.values() for row in group if row.message)
-            self.coming = {str(p.get("id")) for c in contents if isinstance(c, list) for p in c
+            self.coming = {str(p.get("id")) for content in contents if isinstance(content, list) for p in content
                            if isinstance(p, dict) and p.get("type") == "tool_use"}
         return self.coming
 
     def results(self, line: Line, parts: Sequence[Part]) -> None:
-        blocks = []
+        blocks: list[Block] = []
         for part in parts:
             own = self.ids.result(_string(part.get("tool_use_id")) or "")
             blocks.append(result_of(part, own, self.names.get(own)))
-        self.place([line], self.add(line, "tool", blocks, ("tool", None)))
+        self.log.add(line, "tool", blocks, ("tool", None))
 
-    def queue_move(self, line: Line) -> None:
+    def queue_operation(self, line: Line) -> None:
         sent = self.queue.move(line)
         if sent is not None:
-            self.hold(line, blocks_of(sent, self.complaint(line)), queued(sent), is_queued=True)
+            self.log.hold(line, blocks_of(sent, self.log.complaint(line)), queued(sent), is_queued=True)
 
     def attachment(self, line: Line) -> None:
         found = line.value.get("attachment")
@@ -197,15 +192,14 @@ class _Writer:
             return
         if found.get("type") == "queued_command":
             self.close()
-            self.hold(line, blocks_of(found.get("prompt"), self.complaint(line)), queued(found.get("prompt")))
+            prompt = found.get("prompt")
+            self.log.hold(line, blocks_of(prompt, self.log.complaint(line)), queued(prompt))
         elif blocks := attachment_blocks(found):
-            kind: Speaker = ("injected", str(found.get("type")))
+            kind = str(found.get("type"))
             if self.opened:
-                self.opened.inserted.append(_message(-1, line, "user", blocks, kind))
+                self.opened.inserted.append(message_of(line, "user", blocks, ("injected", kind)))
             else:
-                self.hold(line, blocks, kind)
-
-    # -- compactions
+                self.log.hold(line, blocks, ("injected", kind))
 
     def system(self, line: Line) -> None:
         if is_boundary(line):
@@ -213,14 +207,18 @@ class _Writer:
             self.opened = Opened(line)
         elif line.value.get("subtype") == "microcompact_boundary":
             self.speak()
-            self.thread.compactions.append(micro(line, self.thread.messages))
+            self.log.thread.compactions.append(micro(line, self.log.thread.messages))
 
     def summary(self, line: Line, content: Any) -> None:
+        blocks = blocks_of(content, self.log.complaint(line))
+        if self.opened is None and line.uuid is None:
+            # An export without links does not tell whether the window was cut here or in an earlier session.
+            self.log.hold(line, blocks, ("injected", "continuation"))
+            return
         if self.opened is None:
             self.speak()
             self.opened = Opened(line)
-        blocks = blocks_of(content, self.complaint(line))
-        self.opened.summaries.append(_message(-1, line, "user", blocks, ("summary", None)))
+        self.opened.summaries.append(message_of(line, "user", blocks, ("summary", None)))
 
     def copy(self, line: Line) -> None:
         if self.opened and line.uuid:
@@ -228,77 +226,28 @@ class _Writer:
 
     def clear(self, line: Line) -> None:
         self.speak()
-        if self.thread.messages:
-            self.thread.compactions.append(RecordedCompaction(
-                position=len(self.thread.messages), kind="clear", line=line.number))
+        self.log.thread.compactions.append(RecordedCompaction(position=len(self.log), kind="clear", line=line.number))
 
     def close(self) -> None:
         """The talk goes on after a compaction: its parts are complete."""
         if self.opened is None:
             return
         opened, self.opened = self.opened, None
-        done = opened.close(len(self.thread.messages), self.places)
-        self.thread.compactions.append(done)
+        done = opened.close(len(self.log), self.log.places)
+        self.log.thread.compactions.append(done)
         if promises_more(opened.line) and not any(isinstance(part, int) for part in done.window):
-            self.complaint(opened.line)("missing-kept", "the messages that a compaction kept are not in the file")
-
-    # -- the log
-
-    def speak(self, stamp: str = "") -> None:
-        """The model is about to speak (at `stamp`): the user's side of the log is complete."""
-        self.close()
-        held, self.held = self.held, []
-        for waiting in held:
-            if waiting.is_queued and stamp and waiting.line.stamp > stamp:
-                self.held.append(waiting)
-            else:
-                self.place([waiting.line], self.add(waiting.line, "user", waiting.blocks, waiting.speaker))
-
-    def hold(self, line: Line, blocks: list[Block], kind: Speaker, is_queued: bool = False) -> None:
-        self.held.append(_Held(line, blocks, kind, is_queued))
-
-    def add(self, line: Line, role: Role, blocks: Sequence[Block], kind: Speaker) -> Message:
-        message = _message(len(self.thread.messages), line, role, blocks, kind)
-        self.thread.messages.append(message)
-        return message
-
-    def place(self, lines: Sequence[Line], message: Message) -> None:
-        for line in lines:
-            if line.uuid:
-                self.places.setdefault(line.uuid, message.index)
-
-    def complaint(self, line: Line) -> Complain:
-        def complain(code: str, text: str) -> None:
-            self.notes.append(ReadNote(code=code, text=text, line=line.number, byte=line.byte))
-        return complain
+            self.log.complaint(opened.line)("missing-kept", "the messages that a compaction kept are not in the file")
 
 
-_RULES = {
+_RULES: Mapping[str, Callable[[_Writer, Line], None]] = {
     "assistant": _Writer.response, "user": _Writer.user, "attachment": _Writer.attachment, "system": _Writer.system,
-    "queue-operation": _Writer.queue_move, "copy": _Writer.copy, "clear": _Writer.clear,
+    "queue-operation": _Writer.queue_operation, "copy": _Writer.copy, "clear": _Writer.clear,
 }
 """What to do with a line, by its kind; other kinds say nothing to the model."""
 
 
-def _message(index: int, line: Line, role: Role, blocks: Sequence[Block], kind: Speaker) -> Message:
-    origin, detail = kind
-    return Message(index=index, role=role, blocks=tuple(blocks), origin=origin, id=line.uuid,
-                   time=seconds(line.value.get("timestamp")), line=line.number, detail=detail,
-                   extra=MappingProxyType(_rest(line.value)))
-
-
-def _response_key(line: Line) -> str:
-    """What the lines of one response share."""
-    found = (line.message or {}).get("id") or line.value.get("requestId") or line.uuid
-    return found if isinstance(found, str) else f"line {line.number}.{line.byte}.{id(line.value)}"
-
-
-def _content(rows: Sequence[Part]) -> Any:
-    return rows[0].get("content") if len(rows) == 1 else merged(row.get("content") for row in rows)
-
-
-def _rest(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: found for key, found in value.items() if key not in _MODELLED}
+def _usage(rows: Iterable[Part]) -> Usage | None:
+    return usage_of(row.get("usage") for row in rows)
 
 
 def _string(value: Any) -> str | None:

@@ -73,14 +73,13 @@ def _index(lines: Sequence[Line]) -> dict[str, int]:
 def _links(lines: Sequence[Line]) -> _Links:
     index, links = _index(lines), _Links()
     chained = talked = False
-    session = None
     for i, line in enumerate(lines):
         parent = index.get(line.parent) if line.parent else None
         if parent is None or parent == i:
             parent = i - 1
             if line.parent and not is_boundary(line):
                 links.detached.append(i)
-            elif talked and chained and _is_cleared(line, session):
+            elif talked and chained and _is_cleared(lines, i):
                 links.clears.add(i)
             elif talked and chained and "parentUuid" in line.value and is_prompt(line):
                 parent = _ROOT
@@ -89,20 +88,22 @@ def _links(lines: Sequence[Line]) -> _Links:
         else:
             chained = True
         talked = talked or line.kind in TALK
-        session = line.value.get("sessionId") or session
         links.parents.append(parent)
     return links
 
 
-def _is_cleared(line: Line, session: object) -> bool:
+def _is_cleared(lines: Sequence[Line], i: int) -> bool:
     """Whether a root in the middle of a file says that the talk began anew with an empty context."""
+    line = lines[i]
     if "parentUuid" not in line.value or is_boundary(line) or is_summary(line):
         return False
     source = line.value.get("data") if line.kind == "progress" else line.value.get("attachment")
     hook = str(source.get("hookName")) if isinstance(source, dict) else ""
-    own = line.value.get("sessionId")
-    changed = isinstance(own, str) and session is not None and own != session
-    return hook.endswith(":clear") or changed and (line.kind == "user" or hook.endswith(":startup"))
+    if hook.endswith(":clear"):
+        return True
+    before = next((s for at in range(i - 1, -1, -1) if (s := lines[at].value.get("sessionId"))), None)
+    changed = before is not None and line.value.get("sessionId") not in (None, before)
+    return changed and (line.kind == "user" or hook.endswith(":startup"))
 
 
 def _leaf(lines: Sequence[Line], leaf: str | None) -> int:
@@ -146,6 +147,8 @@ def _anchor(lines: Sequence[Line], parents: Sequence[int], i: int) -> int:
 
 def _branch_of(parents: Sequence[int], dead: set[int]) -> list[int]:
     """For each line the rewound prompt that it descends from; -1 on the active branch."""
+    if not dead:
+        return [_ROOT] * len(parents)
     branch = [-2] * len(parents)
     for start in range(len(parents)):
         walked: list[int] = []

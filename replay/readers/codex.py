@@ -10,8 +10,7 @@ from replay.blocks import Reasoning, Text
 from replay.readers import codex_compaction, codex_exec, codex_fork
 from replay.readers.codex_log import RolloutLog
 from replay.readers.codex_prompts import prompts
-from replay.readers.codex_records import ENVELOPES, RESPONSE_ITEMS, Item, Rollout, is_bare_header, rollout
-from replay.readers.codex_usage import numbers
+from replay.readers.codex_records import ENVELOPES, RESPONSE_ITEMS, Item, Rollout, is_bare_header, rollout, type_of
 from replay.readers.common import ThreadBuilder, leftover, whole
 from replay.readers.source import Source
 from replay.transcript import NOTHING, Outcome, ReadNote, Transcript
@@ -34,7 +33,7 @@ class Codex:
         if isinstance(document, dict) and "session" in document and isinstance(document.get("items"), list):
             return 70
         objects = source.objects(_SAMPLE)
-        if any(o.get("type") in ENVELOPES and isinstance(o.get("payload"), dict) for o in objects):
+        if any(type_of(o) in ENVELOPES and isinstance(o.get("payload"), dict) for o in objects):
             return 95
         if codex_exec.is_stream(objects):
             return 90
@@ -50,7 +49,7 @@ class Codex:
 def _sniff_bare(objects: list[dict[str, Any]]) -> int:
     if any("payload" in o or "message" in o for o in objects):
         return 0
-    items = sum(1 for o in objects if o.get("type") in RESPONSE_ITEMS and _is_response_item(o))
+    items = sum(1 for o in objects if type_of(o) in RESPONSE_ITEMS and _is_response_item(o))
     if objects and objects[0].get("type") is None and is_bare_header(objects[0]) and "messages" not in objects[0]:
         return 80 if items or len(objects) == 1 else 40
     return 60 if items and items * 2 >= len(objects) else 0
@@ -64,13 +63,14 @@ def _is_response_item(native: Mapping[str, Any]) -> bool:
 
 
 def _transcript(source: Source, found: Rollout) -> Transcript:
-    items = found.items
+    has_messages = any(item.kind == "response_item" for item in found.items)
+    items = found.items if has_messages else sorted((*found.items, *found.copies), key=lambda item: item.line)
     headers = codex_fork.metas(items)
     header = headers[0] if headers else NOTHING
     name = header.get("id")
     session = name if isinstance(name, str) and name else Path(source.path).stem
-    log = RolloutLog(ThreadBuilder(id=session), prompts(items), _events_by_call(items))
-    _replay(log, items)
+    log = RolloutLog(ThreadBuilder(id=session), prompts(found.copies), _events_by_call(found.copies))
+    _replay(log, items, has_messages)
     notes = [*found.notes, *_header_notes(headers, bool(items)), *log.notes, *_unanswered(log)]
     thread = log.thread.build()
     extra = dict(leftover(header, "id", "cwd", "cli_version", "base_instructions", "instructions"))
@@ -106,18 +106,14 @@ def _header_notes(headers: list[Mapping[str, Any]], has_items: bool) -> list[Rea
 
 
 def _unanswered(log: RolloutLog) -> list[ReadNote]:
-    answered = {r.call_id for m in log.thread.messages for r in m.results}
-    return [ReadNote(code="call-without-result", text=f"no result of {call.name} ({call.id}) was recorded", line=m.line)
-            for m in log.thread.messages for call in m.calls
-            if call.id not in answered and call.name not in ("web_search", "image_generation")]
+    return [ReadNote(code="call-without-result", text=f"no result of {log.names[name]} ({name}) was recorded", line=line)
+            for name, line in log.unanswered.items()]
 
 
 def _events_by_call(items: list[Item]) -> dict[str, dict[str, Any]]:
     """The UI's records of finished tool calls."""
     found: dict[str, dict[str, Any]] = {}
     for item in items:
-        if item.kind != "event_msg":
-            continue
         payload = item.payload
         if item.type == "item_completed" and isinstance(payload.get("item"), dict):
             payload = payload["item"]
@@ -129,26 +125,31 @@ def _events_by_call(items: list[Item]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _replay(log: RolloutLog, items: list[Item]) -> None:
+def _replay(log: RolloutLog, items: list[Item], has_messages: bool) -> None:
     copied = codex_fork.copied(items)
-    has_messages = any(item.kind == "response_item" for item in items)
+    log.own = copied == 0
     for index, item in enumerate(items):
-        log.own = index >= copied
+        if index == copied:
+            log.close()
+            log.own = True
         if item.kind == "response_item":
-            if log.encrypted is not None and item.type in ("message", "reasoning") and not log.open.blocks:
-                codex_compaction.untaken(log)
-            log.item(item)
+            _response_item(log, item)
         elif item.kind == "event_msg":
             _event(log, item, has_messages)
         elif handler := _RECORDS.get(item.kind):
             handler(log, item)
-    if copied == len(items):
-        log.own = True
     log.close()
     _flush_failure(log, items[-1] if items else None)
+    log.settle()
     if not has_messages and log.thread.messages:
         log.notes.append(ReadNote(code="events-only", text="the file holds no response items; "
                                                            "the log was read from the UI's events"))
+
+
+def _response_item(log: RolloutLog, item: Item) -> None:
+    if log.encrypted is not None and item.type in ("message", "reasoning") and not log.open.blocks:
+        codex_compaction.untaken(log)
+    log.item(item)
 
 
 def _event(log: RolloutLog, item: Item, has_messages: bool) -> None:
@@ -186,8 +187,8 @@ def _token_count(log: RolloutLog, item: Item) -> None:
 
 def _usage_record(log: RolloutLog, item: Item) -> None:
     payload = item.payload
-    usage = log.tokens.count(numbers(payload.get("usage")), numbers(payload.get("thread_token_usage")))
-    log.measured(usage, item, _plain(payload.get("response_id")))
+    response = _plain(payload.get("response_id"))
+    log.measured(log.tokens.record(payload.get("usage"), response), item, response)
 
 
 def _turn_started(log: RolloutLog, item: Item) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
-from replay.blocks import Block, Opaque, Text
+from replay.blocks import Block, Opaque, Reasoning, Text
 from replay.readers.codex_log import RolloutLog
-from replay.readers.codex_records import SUMMARIES, Item
+from replay.readers.codex_records import SUMMARIES, Item, type_of
 from replay.readers.common import ThreadBuilder, leftover, whole
 from replay.transcript import Message, RecordedCompaction
 
@@ -40,6 +41,7 @@ def untaken(log: RolloutLog) -> None:
     """A server-side summary that no `compacted` record followed: it alone is the new window."""
     if log.encrypted is None:
         return
+    log.close()
     head = Message(index=-1, role="assistant", blocks=(log.encrypted,), origin="summary")
     log.encrypted = None
     log.thread.compactions.append(RecordedCompaction(
@@ -57,16 +59,29 @@ def _append(log: RolloutLog, window: tuple[int | Message, ...], summary: str, be
 def _window(log: RolloutLog, history: Sequence[Any], summary: str, item: Item) -> tuple[int | Message, ...]:
     """The history's messages: a log index where the log holds the same, else the message itself.
 
-    Matched from the end, so that of several equal log messages the latest ones are taken.
+    Matched from the end, so that of several equal log messages the latest ones are taken. A response that was
+    kept without its reasoning is a message of its own; its extra `log_index` says where it came from.
     """
-    places: dict[Key, list[int]] = {}
+    same: dict[Key, list[int]] = {}
+    spoken: dict[Key, int] = {}
     for message in log.thread.messages:
-        places.setdefault((message.role, message.blocks), []).append(message.index)
+        same.setdefault((message.role, _content(message)), []).append(message.index)
+        spoken[message.role, _spoken(message)] = message.index
     window: list[int | Message] = []
     for message in reversed(_messages(log, history, item)):
-        found = places.get((message.role, message.blocks))
-        window.append(found.pop() if found else _inserted(message, summary))
+        found = same.get((message.role, _content(message)))
+        source = spoken.get((message.role, message.blocks)) if message.role == "assistant" else None
+        window.append(found.pop() if found else _inserted(message, summary, source))
     return tuple(reversed(window))
+
+
+def _content(message: Message) -> tuple[Block, ...]:
+    """The blocks that hold anything: a reasoning item can be recorded without its text."""
+    return tuple(b for b in message.blocks if not isinstance(b, Reasoning) or b.text or b.opaque_bytes)
+
+
+def _spoken(message: Message) -> tuple[Block, ...]:
+    return tuple(b for b in message.blocks if not isinstance(b, Reasoning))
 
 
 def _messages(log: RolloutLog, history: Sequence[Any], item: Item) -> list[Message]:
@@ -75,8 +90,9 @@ def _messages(log: RolloutLog, history: Sequence[Any], item: Item) -> list[Messa
     for native in history:
         if not isinstance(native, dict):
             continue
-        part = Item("response_item", native, item.line, item.stamp, native)
-        if part.type in SUMMARIES:
+        kind = type_of(native) or "message"
+        part = Item("response_item", kind, native, item.line, item.stamp)
+        if kind in SUMMARIES:
             reader.close()
             size = len(str(native.get("encrypted_content") or ""))
             reader.thread.add("assistant", [Opaque(label="compaction", size_bytes=size)], "summary", line=item.line)
@@ -86,9 +102,11 @@ def _messages(log: RolloutLog, history: Sequence[Any], item: Item) -> list[Messa
     return reader.thread.messages
 
 
-def _inserted(message: Message, summary: str) -> Message:
-    is_summary = message.origin == "summary" or message.role == "user" and _carries(message.text, summary)
-    return replace(message, index=-1, origin="summary", detail=None) if is_summary else replace(message, index=-1)
+def _inserted(message: Message, summary: str, source: int | None) -> Message:
+    if message.origin == "summary" or message.role == "user" and _carries(message.text, summary):
+        return replace(message, index=-1, origin="summary", detail=None)
+    extra = message.extra if source is None else MappingProxyType({**message.extra, "log_index": source})
+    return replace(message, index=-1, extra=extra)
 
 
 def _carries(text: str, summary: str) -> bool:
@@ -113,6 +131,7 @@ def _rebuilt(messages: Sequence[Message], summary: str, item: Item) -> tuple[int
 def rolled_back(log: RolloutLog, item: Item) -> None:
     """Move the turns that a rollback dropped out of the log, together with their steps."""
     log.close()
+    log.settle()
     turns = whole(item.payload.get("num_turns"))
     prompts = [m.index for m in log.thread.messages if m.origin in ("human", "nudge")]
     if turns and prompts:
@@ -130,6 +149,8 @@ def _context_start(messages: Sequence[Message], prompt: int) -> int:
 
 def _cut(log: RolloutLog, cut: int, item: Item) -> None:
     thread = log.thread
+    line = thread.messages[cut].line or 0
+    log.unanswered = {name: at for name, at in log.unanswered.items() if at < line}
     branch = ThreadBuilder(id=f"{thread.id}/rolled-back-{item.line}")
     branch.messages = [replace(m, index=m.index - cut) for m in thread.messages[cut:]]
     kept = [s for s in thread.steps if s.start < cut]

@@ -58,15 +58,20 @@ def _texts(parts: Any) -> str:
     return "\n".join(block.text for block in blocks(parts) if isinstance(block, Text))
 
 
-def call(payload: Mapping[str, Any], line: int) -> list[Block]:
-    """A tool call; a generated image follows its call. A call without an id is named after its line."""
-    kind = str(payload.get("type"))
+def call_id(payload: Mapping[str, Any], line: int) -> str:
+    """The id of a call or of the call that a result answers; one without an id is named after its line."""
     native = payload.get("call_id") or payload.get("id")
+    return native if isinstance(native, str) else f"{payload.get('type')}:{line}"
+
+
+def call(payload: Mapping[str, Any], line: int) -> tuple[ToolCall, *tuple[Image, ...]]:
+    """A tool call; a generated image follows its call."""
+    kind = str(payload.get("type"))
     arguments = _arguments(payload)
-    made = ToolCall(id=native if isinstance(native, str) else f"{kind}:{line}", name=_name(payload, kind),
-                    arguments=json_text(arguments), is_object=not isinstance(arguments, str))
-    result = payload.get("result")
-    return [made, image("image/png", result)] if kind == "image_generation_call" and result else [made]
+    made = ToolCall(id=call_id(payload, line), name=_name(payload, kind), arguments=json_text(arguments),
+                    is_object=not isinstance(arguments, str))
+    drawn = payload.get("result") if kind == "image_generation_call" else None
+    return (made, image("image/png", drawn)) if drawn else (made,)
 
 
 def _name(payload: Mapping[str, Any], kind: str) -> str:
@@ -86,10 +91,8 @@ def _arguments(payload: Mapping[str, Any]) -> Any:
     return {"prompt": prompt} if prompt else {}
 
 
-def result(payload: Mapping[str, Any], line: int, names: Mapping[str, str], event: Mapping[str, Any]) -> ToolResult:
-    """What a tool gave back, as the model saw it; the event is the UI's record of the same call."""
-    native = payload.get("call_id")
-    call_id = native if isinstance(native, str) else f"{payload.get('type')}:{line}"
+def result(payload: Mapping[str, Any], call: str, name: str | None, event: Mapping[str, Any]) -> ToolResult:
+    """What a tool gave back to a call, as the model saw it; the event is the UI's record of the same call."""
     output = payload.get("output", payload.get("tools"))
     success: Any = None
     if isinstance(output, dict) and ("content" in output or "success" in output):
@@ -97,7 +100,7 @@ def result(payload: Mapping[str, Any], line: int, names: Mapping[str, str], even
         output = output.get("content")
     text, images = _output(output)
     failed = success is False or is_failure(text) or _event_failed(event)
-    return ToolResult(call_id=call_id, text=text, name=names.get(call_id), images=images, is_error=failed)
+    return ToolResult(call_id=call, text=text, name=name, images=images, is_error=failed)
 
 
 def _output(output: Any) -> tuple[str, tuple[Image, ...]]:

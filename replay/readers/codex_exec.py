@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from replay.blocks import Block, Reasoning, Text, ToolCall, ToolResult
+from replay.readers.codex_records import type_of
 from replay.readers.codex_usage import TokenCounts, numbers
 from replay.readers.common import ThreadBuilder, json_text, leftover, not_an_object
 from replay.readers.odd_types import OddTypes
@@ -66,7 +67,7 @@ class _Stream:
 
     def take(self, record: Record, event: dict[str, Any]) -> None:
         """Take in one event."""
-        kind = event.get("type")
+        kind = type_of(event)
         if kind == "item.completed" and isinstance(event.get("item"), dict):
             self._item(record, event["item"])
         elif kind == "thread.started" and isinstance(event.get("thread_id"), str):
@@ -76,11 +77,11 @@ class _Stream:
         elif kind in ("turn.failed", "error"):
             self._failed(event)
         elif kind not in _TYPES:
-            self.odd.add(kind, record.line, record.byte)
+            self.odd.add(event.get("type"), record.line, record.byte)
             self.unknown.append(event)
 
     def _item(self, record: Record, item: dict[str, Any]) -> None:
-        kind, text = item.get("type"), item.get("text")
+        kind, text = type_of(item), item.get("text")
         if kind in _TOOLS:
             self._tool(record.line, item)
         elif kind in ("agent_message", "assistant_message") and isinstance(text, str):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from replay.blocks import Block, Opaque, Text
+from replay.blocks import Block, Image, Opaque, Text, ToolCall
 from replay.readers import codex_content as content
+from replay.readers.call_ids import CallIds
 from replay.readers.codex_prompts import Prompts
 from replay.readers.codex_records import CALLS, OUTPUTS, SUMMARIES, Item
 from replay.readers.codex_usage import TokenCounts
@@ -16,8 +17,12 @@ from replay.readers.common import ThreadBuilder, json_text, leftover, whole
 from replay.transcript import NOTHING, Message, Outcome, ReadNote, Role, Step, Thread, Usage
 
 _ROLES: Mapping[str, Role] = {"user": "user", "developer": "developer", "system": "system"}
-_MODELLED = ("type", "role", "content", "summary", "encrypted_content", "name", "namespace", "arguments", "input",
-             "action", "call_id", "output", "result", "id")
+_MODELLED = frozenset({"type", "role", "content", "summary", "encrypted_content", "name", "namespace", "arguments",
+                       "input", "action", "call_id", "output", "result", "id"})
+_SERVED = frozenset({"web_search_call", "image_generation_call"})
+"""Calls that the provider answers itself: no result stands in the file."""
+_LOOK_BACK = 50
+"""Records of one time stamp among which a repeated one is looked for."""
 
 
 @dataclass
@@ -55,15 +60,19 @@ class RolloutLog:
     notes: list[ReadNote] = field(default_factory=list)
     outcome: Outcome | None = None
     open: OpenResponse = field(default_factory=OpenResponse)
+    ids: CallIds = field(default_factory=CallIds)
     names: dict[str, str] = field(default_factory=dict)
     """Tool names by call id."""
+    unanswered: dict[str, int] = field(default_factory=dict)
+    """Lines of the calls that have no result yet, by call id."""
     failure: str | None = None
     """An error that was reported in the turn that is being read."""
     encrypted: Opaque | None = None
     """A server-side summary that no `compacted` record has taken up yet."""
-    _awaiting: bool = False
-    """The latest step has no usage yet."""
-    _seen: dict[tuple[Any, ...], dict[str, Any]] = field(default_factory=dict)
+    _answer: tuple[Message, str | None] | None = None
+    """The latest response and its model, until its usage comes or another one ends: then it becomes a step."""
+    _seen: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """The records of each time stamp."""
 
     def item(self, item: Item) -> None:
         """Take in a response item: a part of the model's response, or what the model was shown."""
@@ -92,11 +101,15 @@ class RolloutLog:
         elif kind == "reasoning":
             self.say([content.reasoning(payload)], item)
         else:
-            made = content.call(payload, item.line)
-            first = made[0]
-            if first.kind == "tool_call":
-                self.names[first.id] = first.name
-            self.say(made, item)
+            self._called(content.call(payload, item.line), item)
+
+    def _called(self, made: tuple[ToolCall, *tuple[Image, ...]], item: Item) -> None:
+        call, *images = made
+        name = self.ids.call(call.id)
+        self.names[name] = call.name
+        if item.type not in _SERVED:
+            self.unanswered[name] = item.line
+        self.say([call if name == call.id else replace(call, id=name), *images], item)
 
     def say(self, blocks: list[Block], item: Item, messages: int = 0) -> None:
         """Add blocks to the open response."""
@@ -108,7 +121,7 @@ class RolloutLog:
         native = item.payload.get("id")
         if messages and response.id is None and isinstance(native, str):
             response.id = native
-        extra = leftover(item.payload, *_MODELLED)
+        extra = _rest(item.payload)
         if extra:
             response.extras.append(extra)
 
@@ -119,12 +132,10 @@ class RolloutLog:
             return
         self.open = OpenResponse()
         extra = MappingProxyType({"items": tuple(response.extras)}) if response.extras else NOTHING
-        line, time = response.first.line, response.last.time
-        if self.own:
-            self.thread.respond(response.blocks, model=self.model, time=time, line=line, id=response.id, extra=extra)
-            self._awaiting = True
-        else:
-            self.thread.add("assistant", response.blocks, "model", time=time, line=line, id=response.id, extra=extra)
+        self.settle()
+        answer = self.thread.add("assistant", response.blocks, "model", time=response.last.time,
+                                 line=response.first.line, id=response.id, extra=extra)
+        self._answer = (answer, self.model) if self.own else None
         self.counts.append(response.messages)
         self.started = True
 
@@ -149,7 +160,7 @@ class RolloutLog:
         self.close()
         native = item.payload.get("id")
         self.thread.add(role, blocks, origin, detail=detail, line=item.line, time=item.time,
-                        id=native if isinstance(native, str) else None, extra=leftover(item.payload, *_MODELLED))
+                        id=native if isinstance(native, str) else None, extra=_rest(item.payload))
         self.counts.append(messages)
         self.started = self.started or origin in ("human", "nudge")
 
@@ -157,28 +168,29 @@ class RolloutLog:
         if self._repeated(item):
             return
         self.close()
-        event = self.events.get(str(item.payload.get("call_id")), NOTHING)
-        block = content.result(item.payload, item.line, self.names, event)
-        if block.call_id not in self.names:
+        native = content.call_id(item.payload, item.line)
+        event, name = self.events.get(native, NOTHING), self.ids.result(native)
+        block = content.result(item.payload, name, self.names.get(name), event)
+        if self.unanswered.pop(name, None) is None and name not in self.names:
             self.notes.append(ReadNote(code="result-without-call", line=item.line,
-                                       text=f"the call {block.call_id!r} that this result answers is not in the file"))
-        extra = leftover(item.payload, *_MODELLED)
+                                       text=f"the call {native!r} that this result answers is not in the file"))
+        extra = _rest(item.payload)
         if event:
             extra = MappingProxyType({**extra, "event": event})
         self.thread.add("tool", [block], "tool", line=item.line, time=item.time, extra=extra)
         self.counts.append(0)
 
     def _repeated(self, item: Item) -> bool:
-        """Whether the very same record was read before; reasoning without content is never told apart."""
-        if not self.own or item.stamp is None or item.type == "reasoning":
+        """Whether the very same record, time included, was read before; reasoning without content is not told apart."""
+        stamp, payload = item.stamp, item.payload
+        if not self.own or not isinstance(stamp, str) or item.type == "reasoning":
             return False
-        payload = item.payload
-        key = (item.stamp, item.type, payload.get("call_id") or payload.get("id") or payload.get("role"))
-        try:
-            before = self._seen.setdefault(key, payload)
-        except TypeError:
+        before = self._seen.get(stamp)
+        if before is None:
+            self._seen[stamp] = [payload]
             return False
-        if before is payload or before != payload:
+        if payload not in before[-_LOOK_BACK:]:
+            before.append(payload)
             return False
         self.notes.append(ReadNote(code="duplicate", text="the same record was read before; counted once",
                                    line=item.line))
@@ -191,14 +203,22 @@ class RolloutLog:
         self.close()
         if not self.own:
             return
+        if self._answer is None:
+            self._step(len(self.thread.messages), None, usage, self.model, item.time, request_id)
+        self.settle(usage, request_id)
+
+    def settle(self, usage: Usage | None = None, request_id: str | None = None, error: str | None = None) -> None:
+        """Make the latest response a step, with what is known of it by now."""
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            message, model = answer
+            self._step(message.index, message.index, usage, model, message.time, request_id, error)
+
+    def _step(self, start: int, response: int | None, usage: Usage | None, model: str | None, time: float | None,
+              request_id: str | None = None, error: str | None = None) -> None:
         steps = self.thread.steps
-        if self._awaiting and steps:
-            steps[-1] = replace(steps[-1], usage=usage, request_id=request_id)
-        else:
-            start = len(self.thread.messages)
-            steps.append(Step(number=len(steps) + 1, start=start, response=None, usage=usage, model=self.model,
-                              time=item.time, request_id=request_id))
-        self._awaiting = False
+        steps.append(Step(number=len(steps) + 1, start=start, response=response, usage=usage, model=model, time=time,
+                          request_id=request_id, error=error))
 
     def after_compaction(self, info: Any) -> None:
         """Keep the harness's own count of the new window: a token count that is no request's."""
@@ -207,7 +227,7 @@ class RolloutLog:
         if not compactions or not isinstance(last, dict) or whole(last.get("input_tokens")):
             return
         latest, steps = compactions[-1], self.thread.steps
-        moved_on = bool(steps) and steps[-1].start >= latest.position
+        moved_on = self._answer is not None or (bool(steps) and steps[-1].start >= latest.position)
         if latest.counter_after is None and whole(last.get("total_tokens")) and not moved_on:
             compactions[-1] = replace(latest, counter_after=whole(last.get("total_tokens")))
 
@@ -216,22 +236,20 @@ class RolloutLog:
         self.close()
         if not self.own:
             return
-        steps, messages = self.thread.steps, self.thread.messages
-        if self._awaiting and steps:
-            steps[-1] = replace(steps[-1], error=reason)
-            self._awaiting = False
+        messages = self.thread.messages
+        if self._answer is not None:
+            self.settle(error=reason)
         elif messages and messages[-1].role != "assistant":
-            self.thread.fail(reason, model=self.model, time=time)
+            self._step(len(messages), None, None, self.model, time, error=reason)
 
     def interrupted(self, reason: str) -> None:
         """The turn was aborted: a response without usage was cut off."""
-        if self._awaiting and self.own and self.thread.steps:
-            self.thread.steps[-1] = replace(self.thread.steps[-1], error=reason)
-            self._awaiting = False
+        self.settle(error=reason)
 
     def take_request(self, summary: str, label: str) -> bool:
         """Move the request that wrote a summary out of the thread; False where the latest response is not it."""
         self.close()
+        self.settle()
         thread = self.thread
         last = thread.messages[-1] if thread.messages else None
         if last is None or last.role != "assistant" or last.calls or not _is_written_by(summary, last):
@@ -241,7 +259,6 @@ class RolloutLog:
         steps: tuple[Step, ...] = ()
         if thread.steps and thread.steps[-1].response == last.index:
             steps = (replace(thread.steps.pop(), number=1, start=0, response=0),)
-            self._awaiting = False
         if self.own:
             self.side.append(Thread(id=label, messages=(replace(last, index=0),), steps=steps))
         return True
@@ -250,3 +267,7 @@ class RolloutLog:
 def _is_written_by(summary: str, message: Message) -> bool:
     text = message.text.strip()
     return bool(text) and summary.rstrip().endswith(text)
+
+
+def _rest(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    return NOTHING if payload.keys() <= _MODELLED else leftover(payload, *_MODELLED)

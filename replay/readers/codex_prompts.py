@@ -61,12 +61,12 @@ def opening(text: str) -> str | None:
     return name[0].lower() if name and name[0].replace("_", "").replace("-", "").isalnum() else None
 
 
-def prompts(items: Iterable[Item]) -> Prompts:
+def prompts(events: Iterable[Item]) -> Prompts:
     """Collect the prompts of a session from its UI events."""
     texts: set[str] = set()
     with_images = False
-    for item in items:
-        if item.kind != "event_msg":
+    for item in events:
+        if item.type not in ("user_message", "item_completed"):
             continue
         text, images = _typed_text(item.payload)
         if text is not None:

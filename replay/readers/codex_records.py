@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -36,22 +36,22 @@ _EVENT_ENDS = ("_begin", "_end", "_delta", "_request", "_response")
 _EVENT_STARTS = ("collab_", "guardian_", "hook_", "mcp_", "realtime_")
 
 
+REPLAYED = frozenset({"token_count", "task_started", "turn_started", "task_complete", "turn_complete",
+                      "turn_aborted", "error", "thread_rolled_back"})
+"""UI events that say something about the session which no other record says."""
+
+
 class Item(NamedTuple):
     """One record: what it is, its content and its place."""
 
     kind: str
     """A name of `ENVELOPES`."""
+    type: str
+    """The payload's own type; empty where it has none."""
     payload: dict[str, Any]
     line: int
     stamp: Any
     """The record's time as it stands in the file."""
-    envelope: dict[str, Any]
-
-    @property
-    def type(self) -> str:
-        """The payload's own type; empty where it has none."""
-        value = self.payload.get("type")
-        return value if isinstance(value, str) else ""
 
     @property
     def time(self) -> float | None:
@@ -64,6 +64,8 @@ class Rollout:
     """The records of a file that matter for the session, and what was odd about the rest."""
 
     items: list[Item] = field(default_factory=list)
+    copies: list[Item] = field(default_factory=list)
+    """UI events that repeat what other records hold, in a form of their own."""
     unknown: list[dict[str, Any]] = field(default_factory=list)
     """Records of unknown types, as they stood."""
     notes: list[ReadNote] = field(default_factory=list)
@@ -82,46 +84,50 @@ def rollout(source: Source) -> Rollout:
     return found
 
 
-def _records(source: Source) -> Iterator[Record]:
-    for record in source.records:
-        value = record.value
-        if isinstance(value, dict) and isinstance(value.get("items"), list) and "session" in value:
-            yield Record(record.line, record.byte, value["session"])
-            yield from (Record(record.line, record.byte, item) for item in value["items"])
-        elif isinstance(value, list) and source.is_document:
-            yield from (Record(record.line, record.byte, item) for item in value)
-        else:
-            yield record
+def _records(source: Source) -> Iterable[Record]:
+    """The records of a file; those of a whole document are its parts."""
+    if not source.is_document:
+        return source.records
+    record, value = source.records[0], source.document
+    if isinstance(value, dict) and isinstance(value.get("items"), list):
+        value = [value.get("session"), *value["items"]]
+    parts = value if isinstance(value, list) else [value]
+    return [Record(record.line, record.byte, part) for part in parts]
 
 
 def _sort(record: Record, value: dict[str, Any], found: Rollout, odd: OddTypes) -> None:
     kind, payload = value.get("type"), value.get("payload")
-    if "payload" not in value:
-        _sort_bare(record, value, found, odd)
-    elif not isinstance(payload, dict) or not isinstance(kind, str):
+    if isinstance(payload, dict) and isinstance(kind, str):
+        name = type_of(payload)
+        if kind in ENVELOPES and is_known(kind, name):
+            item = Item(kind, name, payload, record.line, value.get("timestamp"))
+            (found.items if kind != "event_msg" or name in REPLAYED else found.copies).append(item)
+        elif kind not in _SIDE:
+            odd.add(f"{kind}/{name}" if kind in ENVELOPES else kind, record.line, record.byte)
+            found.unknown.append(value)
+    elif "payload" in value:
         found.notes.append(ReadNote(code="bad-record", text="a record without a readable type and payload; kept out",
                                     line=record.line, byte=record.byte))
-    elif kind in ENVELOPES:
-        if is_known(kind, payload.get("type")):
-            found.items.append(Item(kind, payload, record.line, value.get("timestamp"), value))
-        else:
-            odd.add(f"{kind}/{payload.get('type')}", record.line, record.byte)
-            found.unknown.append(value)
-    elif kind not in _SIDE:
-        odd.add(kind, record.line, record.byte)
-        found.unknown.append(value)
+    else:
+        _sort_bare(record, value, found, odd)
 
 
 def _sort_bare(record: Record, value: dict[str, Any], found: Rollout, odd: OddTypes) -> None:
     """Records of versions that wrote no envelope: a header, state marks, response items."""
-    kind = value.get("type")
+    kind = type_of(value)
     if kind in RESPONSE_ITEMS:
-        found.items.append(Item("response_item", value, record.line, value.get("timestamp"), value))
-    elif kind is None and is_bare_header(value):
-        found.items.append(Item("session_meta", value, record.line, value.get("timestamp"), value))
+        found.items.append(Item("response_item", kind, value, record.line, value.get("timestamp")))
+    elif value.get("type") is None and is_bare_header(value):
+        found.items.append(Item("session_meta", "", value, record.line, value.get("timestamp")))
     elif "record_type" not in value:
-        odd.add(kind, record.line, record.byte)
+        odd.add(value.get("type"), record.line, record.byte)
         found.unknown.append(value)
+
+
+def type_of(native: Mapping[str, Any]) -> str:
+    """The type that an object names; empty where it names none."""
+    value = native.get("type")
+    return value if isinstance(value, str) else ""
 
 
 def is_bare_header(value: dict[str, Any]) -> bool:
@@ -130,10 +136,10 @@ def is_bare_header(value: dict[str, Any]) -> bool:
         {"instructions", "git", "cwd", "originator"} & value.keys())
 
 
-def is_known(kind: str, name: Any) -> bool:
+def is_known(kind: str, name: str) -> bool:
     """Whether a payload type of an envelope is one that this reader understands or may leave out."""
     if kind == "response_item":
         return name in RESPONSE_ITEMS
     if kind != "event_msg":
         return True
-    return isinstance(name, str) and (name in _EVENTS or name.endswith(_EVENT_ENDS) or name.startswith(_EVENT_STARTS))
+    return name in _EVENTS or name.endswith(_EVENT_ENDS) or name.startswith(_EVENT_STARTS)

@@ -146,8 +146,7 @@ def texts(content: Any) -> tuple[Text, ...]:
 
 def is_failure(envelope: str) -> bool:
     """Whether a tool observation says at its head that the tool failed."""
-    head = envelope[:40]
-    return '"status"' in head and '"error"' in head
+    return "".join(envelope[:40].split()).startswith('{"status":"error"')
 
 
 def outcome(reason: Any, run: str, line: int | None) -> Outcome:

@@ -83,7 +83,9 @@ class ToolBatch:
         return self._results.pop(-best[1]) if best[0] else None
 
     def _append(self, native: str, result: _Result, run: str) -> None:
-        self.history.add("tool", result.value, {"tool_call_id": native, "tool_name": result.tool}, run, **result.more)
+        failed = mapping(result.value).get("status") == "error"
+        metadata = {"tool_call_id": native, "tool_name": result.tool}
+        self.history.add("tool", result.value, metadata, run, failed, **result.more)
 
 
 def _closeness(call: ToolCall, native: str, result: _Result) -> int:

@@ -37,8 +37,11 @@ def read_traces(source: Source) -> tuple[Transcript, ...]:
     """Every session of a trace file, in the order of first sight."""
     notes: list[ReadNote] = []
     sessions: dict[str, list[Record]] = {}
-    for record in _rows(source, notes):
-        sessions.setdefault(plain(record.value.get("session_id")) or Path(source.path).stem, []).append(record)
+    rows = _rows(source, notes)
+    name = next(filter(None, (plain(row.value.get("session_id")) for row in rows)), Path(source.path).stem)
+    for record in rows:
+        name = plain(record.value.get("session_id")) or name
+        sessions.setdefault(name, []).append(record)
     read = [TraceReader(name).read(records, source.path) for name, records in sessions.items()]
     return (read[0].with_notes(*notes), *read[1:]) if read else ()
 

@@ -51,13 +51,22 @@ class OpenAIChat:
 
 
 def _score(row: Mapping[str, Any]) -> int:
-    if _has_role(row) and ({"content", "tool_calls"} & row.keys()):
-        return 30 if "type" in row else 50
-    if is_item(row):
+    if "type" in row and _is_response_item(row):
         return 30
+    if _has_role(row) and "type" not in row and ({"content", "tool_calls"} & row.keys()):
+        return 50
     found = exchange_of(row)
     natives = [*found.sent, *found.got] if found else []
     return 60 if any(isinstance(n, dict) and _is_message(n) for n in natives) else 0
+
+
+def _is_response_item(row: Mapping[str, Any]) -> bool:
+    """Whether a line can only be an item of the Responses interface."""
+    if is_item(row) and ("call_id" in row or "encrypted_content" in row or isinstance(row.get("summary"), list)):
+        return True
+    content = row.get("content")
+    parts = content if row.get("type") == "message" and isinstance(content, list) else []
+    return any(isinstance(p, dict) and p.get("type") in ("input_text", "output_text") for p in parts)
 
 
 def _has_role(native: Mapping[str, Any]) -> bool:

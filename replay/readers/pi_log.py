@@ -12,11 +12,12 @@ from replay.readers import pi_content as content
 from replay.readers.call_ids import CallIds
 from replay.readers.common import ThreadBuilder, leftover, seconds, whole
 from replay.readers.pi_tree import Entry, Tree
-from replay.transcript import Message, Origin, ReadNote, RecordedCompaction, Role, Step, Thread
+from replay.transcript import NOTHING, Message, Origin, ReadNote, RecordedCompaction, Role, Step, Thread
 
-_MESSAGE_KEYS = ("role", "content", "timestamp", "usage", "model", "stopReason", "errorMessage", "toolCallId",
-                 "toolName", "isError", "responseId", "sections", "command", "output", "exitCode", "cancelled",
-                 "truncated", "fullOutputPath", "customType", "summary")
+_MODELLED = frozenset({
+    "type", "id", "parentId", "fromId", "role", "content", "timestamp", "usage", "model", "stopReason",
+    "errorMessage", "toolCallId", "toolName", "isError", "responseId", "sections", "command", "output", "exitCode",
+    "cancelled", "truncated", "fullOutputPath", "customType", "summary"})
 _BROKEN = ("error", "aborted")
 
 
@@ -63,7 +64,7 @@ class PathLog:
         """Append a message that an entry holds."""
         native = _message(entry) or entry.native
         self.thread.add(role, blocks, origin, id=entry.id, time=_time(entry), line=entry.line, detail=detail,
-                        extra=leftover(native, "type", "id", "parentId", "fromId", *_MESSAGE_KEYS))
+                        extra=_rest(native))
 
     def message(self, entry: Entry) -> None:
         """Take in a message entry by its role."""
@@ -99,7 +100,7 @@ class PathLog:
             return
         blocks = [self._own_id(b) if isinstance(b, ToolCall) else b for b in blocks]
         self.thread.respond(blocks, usage, model=self.model, time=time, request_id=request, error=reason,
-                            line=entry.line, id=entry.id, extra=leftover(message, *_MESSAGE_KEYS))
+                            line=entry.line, id=entry.id, extra=_rest(message))
 
     def _own_id(self, call: ToolCall) -> ToolCall:
         name = self.ids.call(call.id)
@@ -227,6 +228,10 @@ class PathLog:
         if usage is not None and usage.total:
             step = Step(number=1, start=0, response=None, usage=usage, model=self.model, time=_time(entry))
             self.side.append(Thread(id=f"{self.thread.id}/{what}-{entry.id}", steps=(step,)))
+
+
+def _rest(native: Mapping[str, Any]) -> Mapping[str, Any]:
+    return NOTHING if native.keys() <= _MODELLED else leftover(native, *_MODELLED)
 
 
 def _message(entry: Entry) -> dict[str, Any]:

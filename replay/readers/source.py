@@ -196,7 +196,8 @@ def _records(data: bytes, notes: list[ReadNote]) -> Iterator[Record]:
 
 def _line_records(number: int, offset: int, line: bytes, is_last: bool, notes: list[ReadNote]) -> Iterator[Record]:
     try:
-        values, repairs = [orjson.loads(line)], ()
+        values: list[Any] = [orjson.loads(line)]
+        repairs: tuple[str, ...] = ()
     except orjson.JSONDecodeError:
         try:
             values, repairs = decode(line)

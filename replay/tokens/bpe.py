@@ -60,7 +60,7 @@ class Tokenizer:
             return
         try:
             _, raw = self._encoder.encode_batch_flat(list(texts))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a native panic is no Exception; all else is re-raised
             _reraise_unless_panic(error)
             for text in texts:
                 self._known[text] = self._count_one(text)
@@ -73,7 +73,7 @@ class Tokenizer:
         clean = text.encode("utf-8", "replace").decode("utf-8")
         try:
             return len(self._encoder.encode_ordinary(clean)) - self._offset
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a native panic is no Exception; all else is re-raised
             _reraise_unless_panic(error)
             return _in_pieces(self._encoder, clean, self._offset)
 
@@ -106,7 +106,7 @@ def _in_pieces(encoder: Any, text: str, offset: int) -> int:
         piece = text[start:start + 4096]
         try:
             total += len(encoder.encode_ordinary(piece)) - offset
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a native panic is no Exception; all else is re-raised
             _reraise_unless_panic(error)
             total += -(-len(piece) // 4)
     return total

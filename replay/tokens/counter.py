@@ -18,7 +18,9 @@ BYTES_PER_OPAQUE_TOKEN = 4
 class MessageCounter(Protocol):
     """Counts the tokens of messages."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The name that results carry."""
 
     def tokens(self, messages: Sequence[Message]) -> list[int]:
         """Tokens of each message, in order."""

@@ -1,0 +1,43 @@
+# Every target sets up what it needs; `make demo` and `make test` work in a fresh checkout.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check unit bench nightly samples clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## compare five policies on the bundled sessions
+	$(BIN)/rewindow demo
+
+test: check unit  ## types, lint and every test
+
+check: $(VENV)/.dev  ## types and lint
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev  ## every test
+	$(BIN)/pytest
+
+bench: $(VENV)/.dev  ## ratios of speed and memory
+	$(BIN)/pytest -m bench --benchmark-disable-gc -s tests/bench
+
+nightly: $(VENV)/.dev  ## the tests that take minutes
+	$(BIN)/pytest -m nightly
+
+samples: $(VENV)/.dev  ## make the bundled sessions again
+	$(BIN)/python -m evals.samples
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

@@ -1,0 +1,116 @@
+"""A stored session step by step: its curves, marks, changes and per-policy numbers, ready to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evals.commands.leaderboard import cell
+from evals.store import load_table
+from replay.policy.load import RECORDED
+
+MOST_POINTS = 1_200
+"""Points of a curve that are drawn; longer ones keep the smallest and largest step of every stretch."""
+MOST_MARKS = 250
+"""Marks of one kind and policy that are drawn; of more, an even choice."""
+
+_EVENT_COLUMNS = ("policy", "kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold",
+                  "tokens_before", "tokens_after", "gain", "summariser", "checkpoint", "futile", "attempts")
+_CURVE_COLUMNS = ["policy", "step", "tokens", "how", "status", "estimated_tokens", "threshold"]
+_MARKS: Mapping[tuple[str, bool], str] = {
+    ("full", False): "planned compaction", ("full", True): "reactive compaction",
+    ("micro", False): "tool results blanked", ("micro", True): "tool results blanked",
+    ("clear", False): "cleared by the person", ("end", True): "run ends: request stays refused",
+}
+RECORDED_MARK = "recorded compaction"
+MARKS = (*dict.fromkeys(_MARKS.values()), RECORDED_MARK)
+"""Every kind of mark, in the order of a legend."""
+
+
+def session_steps(run: Path, session: str) -> Any:
+    """The steps of a session under every lane of the run, as a DataFrame."""
+    return load_table(run, "steps", None, session=session)
+
+
+def session_events(run: Path, session: str) -> Any:
+    """The events of a session, without the lists of message indices."""
+    return load_table(run, "events", _EVENT_COLUMNS, session=session)
+
+
+def curve(steps: Any, policies: Sequence[str], most: int = MOST_POINTS) -> Any:
+    """Tokens of the view at each step of the policies, thinned to about `most` points each.
+
+    A column `sent` tells views that were sent from those behind a run's end; extremes always survive.
+    """
+    import pandas as pd
+
+    chosen = [_thinned(steps[steps["policy"] == p], most) for p in policies]
+    made = pd.concat(chosen)[_CURVE_COLUMNS] if chosen else steps.iloc[:0][_CURVE_COLUMNS]
+    return made.assign(sent=made["status"] != "unreached").reset_index(drop=True)
+
+
+def _thinned(lane: Any, most: int) -> Any:
+    if len(lane) <= most:
+        return lane
+    stretch = lane["step"] * (most // 2) // (int(lane["step"].max()) + 1)
+    tokens = lane.groupby(stretch)["tokens"]
+    keep = {*tokens.idxmin(), *tokens.idxmax(), lane.index[0], lane.index[-1]}
+    return lane.loc[sorted(keep)]
+
+
+def marks(steps: Any, events: Any, policies: Sequence[str]) -> Any:
+    """Compactions, blanked results, clears and run ends of the policies, each at its view's tokens.
+
+    Of more than `MOST_MARKS` of one kind an even choice is kept; `of` counts all of them.
+    """
+    kinds = [_MARKS.get((k, bool(r))) for k, r in zip(events["kind"], events["reactive"], strict=True)]
+    found = events.assign(mark=kinds)
+    found.loc[(found["policy"] == RECORDED.name) & (found["kind"] == "full"), "mark"] = RECORDED_MARK
+    found = found[found["mark"].notna() & found["policy"].isin(policies)]
+    found = found.merge(steps[["policy", "step", "tokens"]], on=["policy", "step"], how="left")
+    groups = found.groupby(["policy", "mark"])
+    found = found.assign(of=groups["step"].transform("size"), rank=groups.cumcount())
+    kept = found[found["rank"] % (found["of"] // MOST_MARKS + 1) == 0]
+    return kept.drop(columns=["rank", "kind"]).reset_index(drop=True)
+
+
+def changes(steps: Any, ours: str, theirs: str) -> list[int]:
+    """Steps where something happens in either lane, or where their views start or stop being the same."""
+    a, b = (steps[steps["policy"] == p].sort_values("step") for p in (ours, theirs))
+    numbers, same = a["step"].to_numpy(), a["fingerprint"].to_numpy() == b["fingerprint"].to_numpy()
+    happened = (a["events"].to_numpy() > 0) | (b["events"].to_numpy() > 0)
+    happened[1:] |= same[1:] != same[:-1]
+    happened[:1] |= ~same[:1]
+    return [int(n) for n in numbers[happened]]
+
+
+LANE_COLUMNS = ("lane", "mean view", "peak view", "steps over the window", "full compactions", "futile",
+                "run ends at step", "first difference from the record", "identified share")
+"""Headings of `lane_words`."""
+
+
+def lane_words(run: Path, session: str) -> dict[str, tuple[str, ...]]:
+    """For each policy of a session's trials its numbers in words; a failed trial says why."""
+    rows = load_table(run, "trials", None, session=session).to_dict("records")
+    return {r["policy"]: _lane_words(r) if r["ok"] else (r["lane"], f"failed: {r['error']}") for r in rows}
+
+
+def _lane_words(row: Mapping[str, Any]) -> tuple[str, ...]:
+    full = _value(row, "compactions_planned"), _value(row, "compactions_reactive")
+    compactions = "–" if None in full else f"{cell('', full[0])} planned, {cell('', full[1])} reactive"
+    return (row["lane"], cell("", _value(row, "mean_view_tokens")), cell("", _value(row, "peak_view_tokens")),
+            f"{cell('', _value(row, 'overflow_steps'))} of {row['steps']:,}", compactions,
+            cell("", _value(row, "compactions_futile")), cell("", _value(row, "ended")),
+            cell("", _value(row, "first_divergence")), cell("identified_share", _value(row, "identified_share")))
+
+
+def _value(row: Mapping[str, Any], name: str) -> float | None:
+    value = row.get(name)
+    return None if value is None or value != value else float(value)
+
+
+def trial_value(run: Path, session: str, policy: str, name: str) -> float | None:
+    """One measurement of a stored trial; None where it is missing."""
+    rows = load_table(run, "trials", None, session=session, policy=policy).to_dict("records")
+    return _value(rows[0], name) if rows else None

@@ -120,7 +120,7 @@ def pair_rows(summary: Mapping[str, Any], metric: str) -> list[PairRow]:
     """The paired differences of one metric, policies in the order of the run."""
     return [PairRow(policy=r["policy"], metric=metric, difference=r["difference"], low=r["low"], high=r["high"],
                     words=(signed(metric, r["difference"]),
-                           f"{signed(metric, r["'low'"])} to {signed(metric, r["'high'"])}",
+                           f"{signed(metric, r['low'])} to {signed(metric, r['high'])}",
                            f"{r['p_adjusted']:.3f}", f"{r['n']:,}", shown(metric, r["mde"])))
             for r in summary["pairs"] if r["metric"] == metric]
 

@@ -151,8 +151,8 @@ def _window_warnings(job: Comparison, rows: Sequence[SessionRow]) -> list[str]:
     for policy in job.policies:
         ended = [r.session for r in rows for t in r.trials if t.policy == policy.name and t.ended is not None]
         if ended:
-            found.append(f"{policy.name}: {len(ended)} of {len(rows)} sessions end in a refused request at this window; "
-                         "sizes of the steps behind it are of views that would never have been sent")
+            found.append(f"{policy.name}: {len(ended)} of {len(rows)} sessions end in a refused request at this "
+                         "window; sizes of the steps behind it are of views that would never have been sent")
     return found
 
 
@@ -166,5 +166,6 @@ def _recipe(job: Comparison) -> str:
     lines = ["# rewindow compare: the settings of this run", f"baseline = {text(job.baseline)}",
              f"policies = {text([p.name for p in job.policies])}", f"window = {job.settings.capacity.window}",
              f"output_reserve = {job.settings.capacity.output_reserve}",
-             f"tokenizer = {text(job.settings.tokenizer)}", f"summariser = {text(job.settings.summariser)}", "files = ["]
+             f"tokenizer = {text(job.settings.tokenizer)}", f"summariser = {text(job.settings.summariser)}",
+             "files = ["]
     return "\n".join([*lines, *(f"  {text(str(f.path.absolute()))}," for f in job.files), "]", ""])

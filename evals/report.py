@@ -21,8 +21,8 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
+        Path(scratch).chmod(0o644)
+        Path(scratch).replace(path)
     except BaseException:
         Path(scratch).unlink(missing_ok=True)
         raise
@@ -56,8 +56,9 @@ def _parts(summary: Mapping[str, Any]) -> Sequence[str]:
     head = (f"{len(summary['sessions'])} sessions, window {summary['window']:,}, tokenizer {summary['tokenizer']}, "
             f"summariser {summary['summariser']}. Means per session; every number is L0 and conditional on the "
             "recording behind a session's first divergence.")
-    parts = ["# Policies compared", _escape(head), _leaderboard_table(summary), f"## Against {_escape(summary['baseline'])}",
-             _pair_table(summary), "## Recommendation", _escape(f"{advice['policy'] or 'none'}: {advice['why']}")]
+    advised = f"{advice['policy'] or 'none'}: {advice['why']}"
+    parts = ["# Policies compared", _escape(head), _leaderboard_table(summary),
+             f"## Against {_escape(summary['baseline'])}", _pair_table(summary), "## Recommendation", _escape(advised)]
     if summary["warnings"]:
         parts += ["## Warnings", "\n".join(f"- {_escape(w)}" for w in summary["warnings"])]
     return parts

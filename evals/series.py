@@ -43,20 +43,18 @@ def curve(steps: Any, policies: Sequence[str], most: int = MOST_POINTS) -> Any:
 
     A column `sent` tells views that were sent from those behind a run's end; extremes always survive.
     """
-    import pandas as pd
-
-    chosen = [_thinned(steps[steps["policy"] == p], most) for p in policies]
-    made = pd.concat(chosen)[_CURVE_COLUMNS] if chosen else steps.iloc[:0][_CURVE_COLUMNS]
-    return made.assign(sent=made["status"] != "unreached").reset_index(drop=True)
+    kept = [i for p in policies for i in _kept(steps[steps["policy"] == p], most)]
+    made = steps.loc[kept, _CURVE_COLUMNS].reset_index(drop=True)
+    return made.assign(sent=made["status"] != "unreached")
 
 
-def _thinned(lane: Any, most: int) -> Any:
+def _kept(lane: Any, most: int) -> list[int]:
+    """Row labels of a lane that are drawn, in order."""
     if len(lane) <= most:
-        return lane
+        return list(lane.index)
     stretch = lane["step"] * (most // 2) // (int(lane["step"].max()) + 1)
     tokens = lane.groupby(stretch)["tokens"]
-    keep = {*tokens.idxmin(), *tokens.idxmax(), lane.index[0], lane.index[-1]}
-    return lane.loc[sorted(keep)]
+    return sorted({*tokens.idxmin(), *tokens.idxmax(), lane.index[0], lane.index[-1]})
 
 
 def marks(steps: Any, events: Any, policies: Sequence[str]) -> Any:

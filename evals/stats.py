@@ -34,7 +34,7 @@ class Paired:
 
 
 def paired(values: Sequence[float], reference: Sequence[float], seed: int = SEED) -> Paired | None:
-    """Mean paired difference with a 95 % interval, a Wilcoxon p and the minimum detectable effect; None without pairs."""
+    """Mean paired difference with a 95 % interval, Wilcoxon p and minimum detectable effect; None without pairs."""
     d = np.asarray(values, dtype=float) - np.asarray(reference, dtype=float)
     if d.size == 0:
         return None
@@ -75,7 +75,10 @@ def _flipped_means(d: Array, seed: int) -> Array:
 
 
 def wilcoxon(d: Sequence[float] | Array) -> float:
-    """Two-sided Wilcoxon signed-rank p, exact up to 25 differences without zeros or ties, zeros by Pratt; 1 if all are zero."""
+    """Two-sided Wilcoxon signed-rank p, zeros by Pratt; 1 where all differences are zero.
+
+    Exact up to 25 differences without zeros or ties, else the normal approximation.
+    """
     values = np.asarray(d, dtype=float)
     if not np.any(values):
         return 1.0

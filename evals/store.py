@@ -115,10 +115,17 @@ def new_run(target: Path) -> Iterator[RunWriter]:
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         yield RunWriter(scratch)
-        os.chmod(scratch, 0o755)
-        os.rename(scratch, target)
+        # mkdtemp makes folders that only the owner may enter; a run is as open as its parent lets it be.
+        scratch.chmod(0o777 & ~_umask())
+        scratch.rename(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
 
 
 def load_summary(run: Path) -> dict[str, Any]:

@@ -19,10 +19,13 @@ from replay.transcript import Message
 CHAIN_START = hashlib.sha256(b"rewindow view chain 1").digest()
 
 
-def digests(messages: Sequence[Message]) -> list[bytes]:
-    """Digest of each message of a log; ids count by the order of their first appearance in it."""
-    ordinals: dict[str, int] = {}
-    return [digest(m, ordinals) for m in messages]
+def digests(messages: Sequence[Message], ordinals: dict[str, int] | None = None) -> list[bytes]:
+    """Digest of each message of a log; ids count by the order of their first appearance in it.
+
+    `ordinals` is filled with that order, so that a message of the log can be digested in another form later.
+    """
+    names = {} if ordinals is None else ordinals
+    return [digest(m, names) for m in messages]
 
 
 def digest(message: Message, ordinals: dict[str, int] | None = None) -> bytes:
@@ -50,7 +53,7 @@ def chain_of(items: Iterable[bytes], start: bytes = CHAIN_START) -> bytes:
 
 def _canonical(block: Block, ordinals: dict[str, int]) -> list[Any]:
     if isinstance(block, ToolCall):
-        return ["call", ordinals.setdefault(block.id, len(ordinals)), block.name, block.arguments]
+        return ["call", ordinals.setdefault(block.id, len(ordinals)), block.name, _arguments(block.arguments)]
     if isinstance(block, ToolResult):
         images = [i.sha256 for i in block.images]
         return ["result", ordinals.setdefault(block.call_id, len(ordinals)), block.text, images]
@@ -59,3 +62,11 @@ def _canonical(block: Block, ordinals: dict[str, int]) -> list[Any]:
     if isinstance(block, Opaque):
         return ["opaque", block.label, block.size_bytes]
     return ["reasoning" if isinstance(block, Reasoning) else "text", block.text]
+
+
+def _arguments(text: str) -> str:
+    """JSON with sorted keys and no spaces, so that the same arguments read the same; other text as it stands."""
+    try:
+        return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return text

@@ -49,7 +49,7 @@ def _expand(argument: str) -> Iterator[Found]:
     elif path.exists():
         yield Found(path, True)
     else:
-        matches = sorted(glob.glob(str(path), recursive=True))
+        matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - the pattern may be absolute
         if not matches:
             raise ReadError(argument, "no such file or folder, and no file matches it as a pattern")
         for match in map(Path, matches):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, takewhile
 
 from replay.canonical import CHAIN_START, digest, link
 from replay.log import Log
-from replay.window import Inserted, Item, Mark, Span, Window
+from replay.window import Inserted, Item, Mark, Rendering, Window, pieces, rendering_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Chain:
         self._log = log
         self._head = len(head)
         self._head_tokens = sum(log.inserted_size(item, log.tokens) for item in head)
-        self._window = Window()
+        self._window: Window | None = None
         self._links: list[bytes] = [CHAIN_START]
         self._sizes: list[int] = [0]
         self._inserted: dict[int, tuple[Inserted, bytes]] = {}
@@ -40,15 +41,22 @@ class Chain:
     def follow(self, shown: Window) -> Print:
         """The print of the next view."""
         window = Window(shown.items[self._head:], shown.marks, shown.end) if self._head else shown
-        first = not self._window.items
-        common = _common_messages(self._log, self._window, window)
-        del self._links[common + 1:], self._sizes[common + 1:]
-        for item_digest, size in self._rest(window, common):
-            self._links.append(link(self._links[-1], item_digest))
-            self._sizes.append(self._sizes[-1] + size)
+        head, tokens = (0, 0) if self._window is None else (self._head, self._head_tokens)
+        common = self._extend(window, _common_messages(self._log, self._window or Window(), window))
         self._window = window
-        head, tokens = (0, 0) if first else (self._head, self._head_tokens)
         return Print(self._links[-1], self._head + len(self._links) - 1, head + common, tokens + self._sizes[common])
+
+    def _extend(self, window: Window, same: int) -> int:
+        """Chain what follows on the first `same` messages; the number of messages that both views begin with."""
+        links, sizes = self._links, self._sizes
+        before = links[same + 1:]
+        del links[same + 1:], sizes[same + 1:]
+        for item_digest, size in self._rest(window, same):
+            links.append(link(links[-1], item_digest))
+            sizes.append(sizes[-1] + size)
+        # Other places of the log may read the same: then the links agree although the ranges do not.
+        after = islice(links, same + 1, None)
+        return same + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
     def _rest(self, window: Window, skip: int) -> Iterator[tuple[bytes, int]]:
         for item in window.items:
@@ -61,7 +69,8 @@ class Chain:
             length = item.stop - item.start
             passed = min(skip, length)
             skip -= passed
-            yield from self._span(item.start + passed, item.stop, window.marks)
+            for start, stop, rendering in pieces(window.marks, item.start + passed, item.stop):
+                yield from self._piece(start, stop, rendering)
 
     def _inserted_digest(self, item: Inserted) -> bytes:
         known = self._inserted.get(id(item))
@@ -69,38 +78,32 @@ class Chain:
             known = self._inserted[id(item)] = (item, digest(item.message))
         return known[1]
 
-    def _span(self, start: int, stop: int, marks: tuple[Mark, ...]) -> Iterator[tuple[bytes, int]]:
-        digests, sums = self._log.digests, self._log.sums(self._log.tokens)
+    def _piece(self, start: int, stop: int, rendering: Rendering | None) -> Iterator[tuple[bytes, int]]:
+        log = self._log
+        sums = log.sums(log.tokens, rendering)
         for index in range(start, stop):
-            mark = mark_at(marks, index) if marks else None
-            if mark is None:
-                yield digests[index], sums[index + 1] - sums[index]
-                continue
-            changed = self._log.sums(self._log.tokens, mark.rendering)
-            yield self._log.rendered_digest(mark, index), changed[index + 1] - changed[index]
+            shown = log.digests[index] if rendering is None else log.rendered_digest(rendering, index)
+            yield shown, sums[index + 1] - sums[index]
 
 
 def mark_at(marks: tuple[Mark, ...], index: int) -> Mark | None:
-    """The mark through which a log message is shown; None: verbatim."""
-    for mark in marks:
-        if mark.start <= index < mark.stop and (mark.only is None or index in mark.only):
-            return mark
-    return None
+    """A mark that shows one log message as all marks together do; None: verbatim."""
+    rendering = rendering_at(marks, index)
+    return None if rendering is None else Mark(rendering, index, index + 1)
 
 
 def _common_messages(log: Log, old: Window, new: Window) -> int:
-    """Messages at the start that both windows show alike."""
+    """Messages at the start that both windows take from the same place and show alike."""
     count = 0
-    changed_from = _first_mark_change(log, old.marks, new.marks)
     for before, after in zip(old.items, new.items, strict=False):
-        same, whole = _common_of(before, after, changed_from)
+        same, whole = _common_of(log, before, after, old.marks, new.marks)
         count += same
         if not whole:
             break
     return count
 
 
-def _common_of(before: Item, after: Item, changed_from: int) -> tuple[int, bool]:
+def _common_of(log: Log, before: Item, after: Item, old: tuple[Mark, ...], new: tuple[Mark, ...]) -> tuple[int, bool]:
     """Common messages of two items, and whether the comparison may go on behind them."""
     if isinstance(before, Inserted) or isinstance(after, Inserted):
         same = before is after or (isinstance(before, Inserted) and isinstance(after, Inserted)
@@ -110,25 +113,29 @@ def _common_of(before: Item, after: Item, changed_from: int) -> tuple[int, bool]
     if before.start != after.start:
         return 0, False
     stop = min(before.stop, after.stop)
-    if before.start <= changed_from < stop:
-        return changed_from - before.start, False
-    return stop - before.start, before.stop == after.stop
+    changed = stop if old is new else _first_change(log, old, new, before.start, stop)
+    return changed - before.start, changed == stop and before.stop == after.stop
 
 
-def _first_mark_change(log: Log, old: tuple[Mark, ...], new: tuple[Mark, ...]) -> int:
-    """Lowest log index that is shown differently under the new marks; the log's length where none is."""
-    if old == new:
-        return len(log)
-    found = [len(log)]
-    for mark in new:
-        if mark in old:
+def _first_change(log: Log, old: tuple[Mark, ...], new: tuple[Mark, ...], start: int, stop: int) -> int:
+    """Lowest log index in `[start, stop)` that the new marks show differently; `stop` where none is."""
+    for low, high, _ in pieces(old + new, start, stop):
+        before, after = rendering_at(old, low), rendering_at(new, low)
+        if before == after:
             continue
-        counts = log.changed(mark.rendering)
-        same = next((m for m in old if m.rendering == mark.rendering and m.only is None and mark.only is None), None)
-        low = mark.start if same is None else same.stop
-        if mark.only is not None:
-            found.append(min((i for i in mark.only if counts[i + 1] > counts[i]), default=len(log)))
-        elif counts[mark.stop] > counts[low]:
-            found.append(bisect_right(counts, counts[low]) - 1)
-    removed = [m.start for m in old if m not in new and not any(n.rendering == m.rendering for n in new)]
-    return min(found + removed)
+        index = _next_rendered(log, before, after, low)
+        while index < high:
+            if _shown(log, before, index) != _shown(log, after, index):
+                return index
+            index = _next_rendered(log, before, after, index + 1)
+    return stop
+
+
+def _next_rendered(log: Log, before: Rendering | None, after: Rendering | None, index: int) -> int:
+    """Lowest log index from `index` on that either rendering changes; the log's length where none does."""
+    counts = [log.changed(rendering) for rendering in (before, after) if rendering is not None]
+    return min(bisect_right(c, c[index]) - 1 for c in counts)
+
+
+def _shown(log: Log, rendering: Rendering | None, index: int) -> bytes:
+    return log.digests[index] if rendering is None else log.rendered_digest(rendering, index)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from replay.events import Event
 from replay.log import Log
 from replay.policy.tool_results import Placeholder
 from replay.transcript import Message, RecordedCompaction, Step, Thread
-from replay.window import Inserted, Item, Mark, Span, Window
+from replay.window import Chosen, Inserted, Item, Mark, Span, Window, joined, merged
 
 
 def recorded_windows(thread: Thread, log: Log) -> Iterator[tuple[Step, Window, tuple[Event, ...]]]:
@@ -29,45 +29,37 @@ def recorded_windows(thread: Thread, log: Log) -> Iterator[tuple[Step, Window, t
 def applied(window: Window, compaction: RecordedCompaction) -> Window:
     """The window right after a recorded compaction."""
     if compaction.kind == "micro":
-        mark = Mark(Placeholder(text=compaction.placeholder), 0, compaction.position, frozenset(compaction.elided))
-        return Window(window.items, (*window.marks, mark), window.end)
-    covers = tuple(Span(i.start, i.stop) for i in window.items if isinstance(i, Span))
-    items = tuple(_items(compaction.window, covers))
+        blanked = Chosen(Placeholder(text=compaction.placeholder), frozenset(compaction.elided))
+        return window.with_mark(Mark(blanked, 0, compaction.position))
+    covers = _spoken_for(window)
+    items = joined(_item(part, covers) for part in compaction.window)
     return Window(items, window.marks if items else (), compaction.position)
 
 
-def _items(parts: Sequence[int | Message], covers: tuple[Span, ...]) -> Iterator[Item]:
-    """Ranges for runs of log indices, inserted messages for the rest."""
-    run: Span | None = None
-    for part in parts:
-        if isinstance(part, int):
-            if run is not None and run.stop == part:
-                run = Span(run.start, part + 1)
-                continue
-            if run is not None:
-                yield run
-            run = Span(part, part + 1)
-            continue
-        if run is not None:
-            yield run
-            run = None
-        is_summary = part.origin == "summary"
-        yield Inserted(message=part, kind="summary" if is_summary else "injected",
-                       covers=covers if is_summary else (), label="recorded")
-    if run is not None:
-        yield run
+def _spoken_for(window: Window) -> tuple[Span, ...]:
+    """What a summary of a window speaks for: its log messages and what its own summaries speak for."""
+    return merged([s for i in window.items for s in ((i,) if isinstance(i, Span) else i.covers)])
+
+
+def _item(part: int | Message, covers: tuple[Span, ...]) -> Item:
+    if isinstance(part, int):
+        return Span(part, part + 1)
+    if part.origin == "summary":
+        return Inserted(message=part, kind="summary", covers=covers, label="recorded")
+    return Inserted(message=part, kind="injected", label="recorded")
 
 
 def _event(step: int, compaction: RecordedCompaction, before: Window, after: Window, log: Log) -> Event:
+    is_full = compaction.kind == "full"
     gone = _gone(before, after)
-    summary = next(iter(after.summaries()), None)
+    summary = next(iter(after.summaries()), None) if is_full else None
     sizes = log.size(before), log.size(after)
-    return Event(kind=compaction.kind, step=step, stage="recorded", reason=f"recorded_{compaction.trigger or 'compaction'}",
-                 estimated_tokens=compaction.counter_before, tokens_before=sizes[0], tokens_after=sizes[1],
-                 summarised=gone if summary else (), dropped=() if summary else gone, elided=compaction.elided,
-                 added=summary if compaction.kind == "full" else None,
+    return Event(kind=compaction.kind, step=step, stage="recorded",
+                 reason=f"recorded_{compaction.trigger or compaction.kind}", estimated_tokens=compaction.counter_before,
+                 tokens_before=sizes[0], tokens_after=sizes[1], summarised=gone if summary else (),
+                 dropped=() if summary else gone, elided=compaction.elided, added=summary,
                  summariser="recorded" if summary else None, futile=sizes[1] >= sizes[0],
-                 checkpoint=f"recorded-{step}" if compaction.kind == "full" else None)
+                 checkpoint=f"recorded-{step}" if is_full else None)
 
 
 def _gone(before: Window, after: Window) -> tuple[int, ...]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Protocol
 
-from replay.canonical import digests
+from replay.canonical import digest, digests
 from replay.tokens.counter import MessageCounter
 from replay.transcript import Message, Step, Thread
-from replay.window import Inserted, Item, Mark, Rendering, Span, Window
+from replay.window import Inserted, Item, Mark, Rendering, Span, Window, pieces
 
 CLASSES = ("system", "user", "assistant", "tool", "summary", "injected")
 """The classes by which a view's tokens are split."""
@@ -41,6 +40,7 @@ class Log:
         self._rendered: dict[Rendering, tuple[Message, ...]] = {}
         self._changed: dict[Rendering, list[int]] = {}
         self._rendered_digests: dict[tuple[Rendering, int], bytes] = {}
+        self._ordinals: dict[str, int] = {}
         self._inserted: dict[tuple[Ruler, int], tuple[Inserted, int]] = {}
 
     def __len__(self) -> int:
@@ -86,11 +86,13 @@ class Log:
         """Weight of one item of a window."""
         if isinstance(item, Inserted):
             return self.inserted_size(item, ruler)
-        sums = self.sums(ruler)
-        total = sums[item.stop] - sums[item.start]
-        for mark in marks:
-            if mark.start < item.stop and mark.stop > item.start:
-                total += _difference(item, mark, sums, self.sums(ruler, mark.rendering))
+        if not marks:
+            sums = self.sums(ruler)
+            return sums[item.stop] - sums[item.start]
+        total = 0
+        for start, stop, rendering in pieces(marks, item.start, item.stop):
+            sums = self.sums(ruler, rendering)
+            total += sums[stop] - sums[start]
         return total
 
     def inserted_size(self, item: Inserted, ruler: Ruler) -> int:
@@ -111,11 +113,9 @@ class Log:
                 name = "summary" if item.kind == "summary" else "injected"
                 totals[name] += self.inserted_size(item, self.tokens)
                 continue
-            for name, sums in self._classes(None).items():
-                totals[name] += sums[item.stop] - sums[item.start]
-            for mark in window.marks:
-                for name, changed in self._classes(mark.rendering).items():
-                    totals[name] += _difference(item, mark, self._classes(None)[name], changed)
+            for start, stop, rendering in pieces(window.marks, item.start, item.stop):
+                for name, sums in self._classes(rendering).items():
+                    totals[name] += sums[stop] - sums[start]
         return totals
 
     def _classes(self, rendering: Rendering | None) -> dict[str, list[int]]:
@@ -136,17 +136,16 @@ class Log:
     @cached_property
     def digests(self) -> list[bytes]:
         """Digest of each message's canonical form."""
-        return digests(self.messages)
+        return digests(self.messages, self._ordinals)
 
-    def rendered_digest(self, mark: Mark, index: int) -> bytes:
-        """Digest of one message as a mark shows it."""
-        message = self.rendered(mark.rendering)[index]
+    def rendered_digest(self, rendering: Rendering, index: int) -> bytes:
+        """Digest of one message as a rendering shows it; a rendering keeps ids, so their order is known."""
+        plain, message = self.digests[index], self.rendered(rendering)[index]
         if message is self.messages[index]:
-            return self.digests[index]
-        key = (mark.rendering, index)
+            return plain
+        key = (rendering, index)
         if key not in self._rendered_digests:
-            shown = message.text.encode("utf-8", "surrogatepass")
-            self._rendered_digests[key] = hashlib.sha256(self.digests[index] + shown).digest()
+            self._rendered_digests[key] = digest(message, self._ordinals)
         return self._rendered_digests[key]
 
     @cached_property
@@ -203,13 +202,3 @@ def message_class(message: Message) -> str:
 
 def _prefix(weights: Iterable[int]) -> list[int]:
     return list(accumulate(weights, initial=0))
-
-
-def _difference(item: Span, mark: Mark, plain: list[int], changed: list[int]) -> int:
-    low, high = max(item.start, mark.start), min(item.stop, mark.stop)
-    if low >= high:
-        return 0
-    if mark.only is None:
-        return (changed[high] - changed[low]) - (plain[high] - plain[low])
-    inside = (i for i in mark.only if low <= i < high)
-    return sum((changed[i + 1] - changed[i]) - (plain[i + 1] - plain[i]) for i in inside)

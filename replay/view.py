@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 from replay.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from replay.engine import View
-from replay.fingerprint import mark_at
 from replay.log import Log, message_class
 from replay.transcript import Message
-from replay.window import Inserted, Window
+from replay.window import Inserted, Window, pieces
 
 Shape = Literal["text", "openai", "anthropic"]
 Form = Literal["verbatim", "elided", "summary", "injected"]
@@ -37,11 +36,12 @@ def shown_messages(log: Log, window: Window) -> Iterator[Shown]:
             yield Shown(item.message, None, "summary" if is_summary else "injected",
                         "summary" if is_summary else "injected")
             continue
-        for index in range(item.start, item.stop):
-            message = log.messages[index]
-            mark = mark_at(window.marks, index)
-            rendered = message if mark is None else log.rendered(mark.rendering)[index]
-            yield Shown(rendered, index, "verbatim" if rendered is message else "elided", message_class(message))
+        for start, stop, rendering in pieces(window.marks, item.start, item.stop):
+            shown = log.messages if rendering is None else log.rendered(rendering)
+            for index in range(start, stop):
+                message = log.messages[index]
+                form: Form = "verbatim" if shown[index] is message else "elided"
+                yield Shown(shown[index], index, form, message_class(message))
 
 
 def render(log: Log, window: Window, shape: Shape) -> list[dict[str, Any]]:

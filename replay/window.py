@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, Protocol
 
 from replay.transcript import Message
@@ -44,14 +46,37 @@ class Rendering(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """A rendering of some log messages alone."""
+
+    rendering: Rendering
+    indices: frozenset[int]
+
+    def render(self, message: Message) -> Message:
+        """The message rendered, where its log index is among the chosen ones."""
+        return self.rendering.render(message) if message.index in self.indices else message
+
+
+@dataclass(frozen=True, slots=True)
+class Layered:
+    """Several renderings, one on top of the other."""
+
+    renderings: tuple[Rendering, ...]
+
+    def render(self, message: Message) -> Message:
+        """The message after all of them."""
+        for rendering in self.renderings:
+            message = rendering.render(message)
+        return message
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
-    """Log messages `[start, stop)` are shown through a rendering."""
+    """Log messages `[start, stop)` are shown through a rendering; where marks overlap, one after the other."""
 
     rendering: Rendering
     start: int
     stop: int
-    only: frozenset[int] | None = None
-    """The indices concerned; None: all of the range that the rendering changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +98,15 @@ class Window:
         return Window((*self.items, Span(self.end, stop)), self.marks, stop)
 
     def with_items(self, items: tuple[Item, ...]) -> Window:
-        """The same marks over other items; empty spans are dropped."""
-        kept = tuple(i for i in items if not isinstance(i, Span) or i.stop > i.start)
-        return Window(kept, self.marks, self.end)
+        """The same marks over other items; empty spans are dropped and neighbours joined."""
+        return Window(joined(items), self.marks, self.end)
 
     def with_mark(self, mark: Mark) -> Window:
-        """With a mark added, or an equal one of the same rendering widened."""
+        """With a mark on top, or the mark of the same rendering widened where both touch."""
         marks = list(self.marks)
         for position, old in enumerate(marks):
-            if old.rendering == mark.rendering and old.only is None and mark.only is None:
-                marks[position] = replace(old, start=min(old.start, mark.start), stop=max(old.stop, mark.stop))
+            if old.rendering == mark.rendering and old.start <= mark.stop and mark.start <= old.stop:
+                marks[position] = Mark(old.rendering, min(old.start, mark.start), max(old.stop, mark.stop))
                 return Window(self.items, tuple(marks), self.end)
         return Window(self.items, (*marks, mark), self.end)
 
@@ -109,3 +133,47 @@ def spans_after(items: tuple[Item, ...], index: int) -> tuple[Item, ...]:
 def spans_before(items: tuple[Item, ...], index: int) -> tuple[Span, ...]:
     """The log ranges of the items below `index`."""
     return tuple(Span(i.start, min(i.stop, index)) for i in items if isinstance(i, Span) and i.start < index)
+
+
+def joined(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Items in their order without empty spans, and with one span where two follow on each other."""
+    kept: list[Item] = []
+    for item in items:
+        last = kept[-1] if kept else None
+        if isinstance(item, Span) and isinstance(last, Span) and last.stop == item.start:
+            kept[-1] = Span(last.start, max(item.stop, item.start))
+        elif not isinstance(item, Span) or item.stop > item.start:
+            kept.append(item)
+    return tuple(kept)
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The same log indices in as few ranges as there can be, in order."""
+    found: list[Span] = []
+    for span in sorted(spans, key=lambda s: s.start):
+        if found and span.start <= found[-1].stop:
+            found[-1] = Span(found[-1].start, max(found[-1].stop, span.stop))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def rendering_at(marks: tuple[Mark, ...], index: int) -> Rendering | None:
+    """What a log message is shown through; None: verbatim."""
+    found = tuple(mark.rendering for mark in marks if mark.start <= index < mark.stop)
+    if len(found) < 2:
+        return found[0] if found else None
+    return _layered(found)
+
+
+def pieces(marks: tuple[Mark, ...], start: int, stop: int) -> Iterator[tuple[int, int, Rendering | None]]:
+    """The range `[start, stop)` cut where the marks change: start, stop and rendering of each piece, in order."""
+    inside = {border for mark in marks for border in (mark.start, mark.stop) if start < border < stop}
+    for low, high in pairwise(sorted({start, stop, *inside})):
+        yield low, high, rendering_at(marks, low)
+
+
+@lru_cache(maxsize=1024)
+def _layered(renderings: tuple[Rendering, ...]) -> Rendering:
+    """The same object for the same renderings: what a log computes from it is found by identity."""
+    return Layered(renderings)

@@ -36,7 +36,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(epilog="Example: rewindow compare ~/.codex/sessions -p full-history -p decode-adr18 --window 128000 --out runs/a")
+@click.command(epilog="Example: rewindow compare ~/.codex/sessions -p full-history -p decode-adr18 --out runs/a")
 @click.argument("paths", nargs=-1, required=True)
 @shared_options
 def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | None, **options: Any) -> int:
@@ -53,7 +53,8 @@ def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | 
 def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], baseline: str | None, window: int,
         output_reserve: int, tokenizer: str, prices: str | None, summariser: str, jobs: int | None) -> dict[str, Any]:
     """Do the comparison with a progress bar on stderr, and give its summary."""
-    from evals.compare import Comparison, compare as compare_sessions
+    from evals.compare import Comparison
+    from evals.compare import compare as compare_sessions
     from evals.trial import Settings
     from replay.errors import ConfigError
     from replay.find import find

@@ -10,12 +10,14 @@ from evals.commands.compare import run
 from evals.commands.leaderboard import print_summary
 from replay.commands.output import print_json
 
-POLICIES = ("full-history", "mycodeagent:rounds=4", "decode", "decode-adr18", "decode-adr18:trigger.at=0.6,tail_tokens=8000")
+POLICIES = ("full-history", "mycodeagent:rounds=4", "decode", "decode-adr18",
+            "decode-adr18:trigger.at=0.6,tail_tokens=8000")
 WINDOW = 64_000
 
 
 @click.command(epilog="Example: rewindow demo --out runs/demo")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to store the run; default: runs/demo, runs/demo-2, …")
+@click.option("--out", type=click.Path(path_type=Path),
+              help="Where to store the run; default: runs/demo, runs/demo-2, …")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def demo(out: Path | None, as_json: bool) -> int:
     """Compare several policies on the bundled sessions; no key, no server, no network."""

@@ -3,80 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from evals.leaderboard import HEADLINES
 from replay.commands.output import console, literal, number, table
 
-_FRACTIONS = {"view_churn", "identified_share"}
-_RATES = {"overflow_steps", "compactions", "micro_compactions", "compactions_futile", "pairing_violations"}
+FRACTIONS = {"view_churn", "identified_share"}
+RATES = {"overflow_steps", "compactions", "micro_compactions", "compactions_futile", "pairing_violations"}
+_SIZES = ("peak_view_tokens", "input_tokens", "compactions", "micro_compactions", "compactions_futile", "view_churn",
+          "identified_share")
+_PAIRED = ("run_ended", "mean_view_tokens", "peak_view_tokens", "input_tokens", "view_churn")
+MOST_SESSIONS = 60
+"""Longer session lists are left to `rewindow report --csv`."""
 
 
 def print_summary(summary: Mapping[str, Any]) -> None:
-    """Leaderboard, paired differences, how exact the figures are, recommendation and warnings."""
+    """Sessions, leaderboard, paired differences, recommendation and warnings."""
     screen = console()
+    if len(summary["sessions"]) <= MOST_SESSIONS:
+        screen.print(_sessions(summary["sessions"]))
     screen.print(_leaderboard(summary))
+    screen.print(literal(_reading(summary)))
     screen.print(_pairs(summary))
-    for line in _calibration(summary["sessions"]):
-        screen.print(line)
-    for line in _reprojection(summary["reprojection"]):
+    for line in (*_calibration(summary["sessions"]), *_reprojection(summary["reprojection"])):
         screen.print(literal(line))
-    advice = summary["recommendation"]
-    screen.print(literal(f"recommendation: {advice['policy'] or 'none'} – {advice['why']}"), style="bold")
     for warning in summary["warnings"]:
-        screen.print(literal(f"warning: {warning}"))
+        screen.print(literal(f"warning: {warning}"), style="yellow")
+    advice = summary["recommendation"]
+    screen.print(literal(f"\nrecommendation: {advice['policy'] or 'none'} – {advice['why']}"), style="bold")
     if summary["run"]:
         screen.print(literal(f"run stored in {summary['run']}; open it with: rewindow dashboard {summary['run']}"))
 
 
 def cell(metric: str, value: float | None) -> str:
-    """A headline value as text; shares in per cent, means of counts with one digit."""
+    """A headline value as text; shares in per cent, means of counts with two digits."""
     if value is None:
         return "–"
-    if metric in _FRACTIONS:
+    if metric in FRACTIONS:
         return f"{value:.1%}"
-    return number(value, 2 if metric in _RATES else 0)
+    return number(value, 2 if metric in RATES else 0)
+
+
+def _sessions(sessions: Sequence[Mapping[str, Any]]) -> Any:
+    rows = [(s["session"], s["format"], number(s["steps"]), number(s["recorded_compactions"]),
+             number(s["recorded"]["peak_view_tokens"]), _share(s["calibration"]["median_error"]),
+             number(len(s["notes"]))) for s in sessions]
+    return table(("session", "format", "steps", "compactions", "peak", "count error", "notes"), rows,
+                 "Sessions as recorded", left=2)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
 
 
 def _leaderboard(summary: Mapping[str, Any]) -> Any:
-    names = [p["name"] for p in summary["policies"]]
     found = {(r["policy"], r["metric"]): r for r in summary["leaderboard"]}
     sessions = len(summary["sessions"])
-    rows = [_line(name, found, sessions) for name in names]
-    title = (f"{sessions} sessions, window {summary['window']:,}, tokenizer {summary['tokenizer']}, summariser "
-             f"{summary['summariser']} – means per session with 95 % intervals; every number L0, exact up to a "
-             "session's first divergence, conditional on the recording behind it")
-    return table(("policy", "end in refusal", "mean view", "95 %", "peak", "input", "full", "micro", "futile",
-                  "churn", "identified", "rank"), rows, title)
+    rows = [_recorded(summary["sessions"]), *(_line(p["name"], found, sessions) for p in summary["policies"])]
+    return table(("policy", "end in refusal", "mean view", "95 %", "rank", "peak", "input", "full", "micro", "futile",
+                  "churn", "identified"), rows, f"{sessions} sessions, window {summary['window']:,} tokens")
+
+
+def _recorded(sessions: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """What the harnesses themselves sent, for orientation."""
+    def mean(name: str) -> float | None:
+        known = [s["recorded"][name] for s in sessions if s["recorded"][name] is not None]
+        return fmean(known) if known else None
+
+    return ("(recorded)", "–", number(mean("mean_view_tokens")), "", "", number(mean("peak_view_tokens")),
+            number(mean("input_tokens")), "", "", "", "", "")
 
 
 def _line(name: str, found: Mapping[tuple[str, str], Mapping[str, Any]], sessions: int) -> Sequence[str]:
-    def value(metric: str) -> float | None:
-        row = found.get((name, metric))
-        return row["value"] if row else None
-
-    mean = found[name, "mean_view_tokens"]
-    ended = value("run_ended")
-    interval = "–" if mean["low"] is None else f"{number(mean['low'])}…{number(mean['high'])}"
+    mean, ended = found[name, "mean_view_tokens"], found[name, "run_ended"]
+    interval = "–" if mean["low"] is None else f"{number(mean['low'])} … {number(mean['high'])}"
     rank = "–" if mean["rank_low"] is None else f"{mean['rank_low']}–{mean['rank_high']}"
-    share = "–" if ended is None else f"{round(ended * mean['n'])} of {sessions}"
-    return (name, share, cell("mean_view_tokens", mean["value"]), interval,
-            *(cell(m, value(m)) for m in ("peak_view_tokens", "input_tokens", "compactions", "micro_compactions",
-                                          "compactions_futile", "view_churn", "identified_share")), rank)
+    share = "–" if ended["value"] is None else f"{round(ended['value'] * ended['n'])} of {sessions}"
+    return (name, share, cell("mean_view_tokens", mean["value"]), interval, rank,
+            *(cell(m, found[name, m]["value"]) for m in _SIZES))
+
+
+def _reading(summary: Mapping[str, Any]) -> str:
+    return (f"Means per session; tokenizer {summary['tokenizer']}, summariser {summary['summariser']}. All L0: exact up "
+            "to a session's first view that differs from the record (identified), behind it on the condition that the "
+            "agent had acted as recorded. Rank: 95 % interval of the rank by mean view.")
 
 
 def _pairs(summary: Mapping[str, Any]) -> Any:
     titles = {h.metric: h.title for h in HEADLINES}
-    wanted = ("run_ended", "mean_view_tokens", "peak_view_tokens", "input_tokens", "view_churn")
     rows = [(r["policy"], titles[r["metric"]], _signed(r["metric"], r["difference"]),
              f"{_signed(r['metric'], r['low'])} … {_signed(r['metric'], r['high'])}", f"{r['p_adjusted']:.3f}",
-             str(r["n"]), cell(r["metric"], r["mde"])) for r in summary["pairs"] if r["metric"] in wanted]
-    return table(("policy", f"against {summary['baseline']}", "difference", "95 %", "p (Holm)", "pairs", "MDE"), rows,
-                 left=2)
+             str(r["n"]), cell(r["metric"], r["mde"])) for r in summary["pairs"] if r["metric"] in _PAIRED]
+    return table(("policy", "measurement", "difference", "95 %", "p (Holm)", "pairs", "detectable"), rows,
+                 f"Paired against {summary['baseline']}", left=2)
 
 
 def _signed(metric: str, value: float) -> str:
-    if metric in _FRACTIONS:
+    if metric in FRACTIONS:
         return f"{value:+.1%}"
     return f"{value:+,.2f}" if metric == "run_ended" else f"{value:+,.0f}"
 
@@ -84,14 +108,15 @@ def _signed(metric: str, value: float) -> str:
 def _calibration(sessions: Sequence[Mapping[str, Any]]) -> Sequence[str]:
     errors = sorted(s["calibration"]["median_error"] for s in sessions if s["calibration"]["median_error"] is not None)
     if not errors:
-        return ["no session records usage: sizes are plain counts, system prompt and tool schemas left out"]
+        return ["No session records usage: sizes are plain counts without system prompt and tool schemas."]
     middle = errors[len(errors) // 2]
-    return [f"counted against billed tokens (fitted on odd steps, judged on even ones): median error {middle:.1%} over "
-            f"{len(errors)} sessions with usage, worst {errors[-1]:.1%}; sizes there are anchored to recorded usage"]
+    return [f"Count error: counted against billed tokens, fitted on odd steps and judged on even ones: {middle:.1%} in "
+            f"the middle session of {len(errors)} with usage, {errors[-1]:.1%} in the worst; sizes there are anchored "
+            "to recorded usage."]
 
 
 def _reprojection(rows: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    return [f"re-projected {r['policy']} on {r['session']}: " +
-            ("equal to the record at every step" if r["first_difference"] is None else
-             f"differs from the record from step {r['first_difference']} of {r['steps']} on (our preset's error, or "
-             "settings that the file does not hold)") for r in rows]
+    return [f"Re-projected {r['policy']} on {r['session']}: " +
+            ("equal to the record at every step." if r["first_difference"] is None else
+             f"differs from the record from step {r['first_difference']} of {r['steps']} on: our preset's error, or "
+             "settings that the file does not hold.") for r in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from evals.metrics.base import Measurement, Trial, missing
@@ -39,7 +40,7 @@ class CompactionEvents:
 
 
 def _thrash(full: Sequence[Event]) -> int:
-    return sum(b.step - a.step <= THRASH_GAP_STEPS for a, b in zip(full, full[1:], strict=False))
+    return sum(b.step - a.step <= THRASH_GAP_STEPS for a, b in pairwise(full))
 
 
 def _effective(event: Event, window: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from evals.metrics.base import Measurement, Trial, missing, quantile
@@ -62,7 +63,7 @@ class Churn:
                     Measurement(name="distinct_views", value=len(views))]
         overhead = _counted_overhead(trial)
         shares = [1 - (overhead + now.print.common_tokens) / max(1.0, overhead + min(before.counted, now.counted))
-                  for before, now in zip(views, views[1:], strict=False)]
+                  for before, now in pairwise(views)]
         return [Measurement(name="view_churn", value=max(0.0, fmean(shares))),
                 Measurement(name="distinct_views", value=len({v.print.fingerprint for v in views}))]
 

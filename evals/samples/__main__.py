@@ -19,7 +19,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if not (DATASETS / "samples").is_dir():
         print(f"no sample scenarios below {DATASETS}; this needs a checkout", file=sys.stderr)
         return 2
-    samples = list(make_all())
+    samples = make_all()
     if arguments.check:
         found = list(differences(samples, DATASETS))
         print("\n".join(found) or f"{len(samples)} sessions are as made")

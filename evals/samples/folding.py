@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from evals.samples.recording import Entry
 
-KEEP_RECENT_TOKENS = 20_000
+PROMPT_TOKENS = 20_000
 KEEP_ROUNDS = 10
 
 
@@ -18,8 +18,8 @@ class Keeper(Protocol):
     when: Literal["request", "turn"]
     """Whether it looks before every request, or only when a turn has ended."""
 
-    def window(self, view: Sequence[Entry], summary: Entry) -> tuple[Entry, ...] | None:
-        """The window after a compaction of a view; None where it refuses."""
+    def window(self, view: Sequence[Entry], summary: Entry, tokens: int) -> tuple[Entry, ...] | None:
+        """The window after a compaction of a view, with a tail of about `tokens`; None where it refuses."""
 
 
 def characters(entry: Entry) -> int:
@@ -33,7 +33,7 @@ class KeepNothing:
 
     when: Literal["request", "turn"] = "request"
 
-    def window(self, view: Sequence[Entry], summary: Entry) -> tuple[Entry, ...] | None:
+    def window(self, view: Sequence[Entry], summary: Entry, tokens: int) -> tuple[Entry, ...] | None:
         """The summary."""
         return (summary,)
 
@@ -45,13 +45,13 @@ class KeepPrompts:
 
     when: Literal["request", "turn"] = "request"
 
-    def window(self, view: Sequence[Entry], summary: Entry) -> tuple[Entry, ...] | None:
+    def window(self, view: Sequence[Entry], summary: Entry, tokens: int) -> tuple[Entry, ...] | None:
         """Prompts in order with the summary last."""
         prompts = [entry for entry in view if entry.kind == "prompt"]
         injected = [entry for entry in view if entry.kind == "injected"]
         kept: list[Entry] = []
         for entry in reversed(prompts):
-            if sum(map(characters, [*kept, entry])) // 4 > KEEP_RECENT_TOKENS:
+            if sum(map(characters, [*kept, entry])) // 4 > PROMPT_TOKENS:
                 break
             kept.insert(0, entry)
         return (*kept[:-1], *injected, *kept[-1:], summary)
@@ -59,21 +59,20 @@ class KeepPrompts:
 
 @dataclass(frozen=True)
 class KeepTail:
-    """Pi and Decode: the summary, then about 20,000 tokens of the newest messages, cut where no result is
-    parted from its call."""
+    """Pi and Decode: the summary, then the newest messages, cut where no result is parted from its call."""
 
     when: Literal["request", "turn"]
     forward: bool
     """Whether the cut moves on to the next allowed place (Pi) or back to the one before (Decode)."""
 
-    def window(self, view: Sequence[Entry], summary: Entry) -> tuple[Entry, ...] | None:
+    def window(self, view: Sequence[Entry], summary: Entry, tokens: int) -> tuple[Entry, ...] | None:
         """Summary and tail; None where everything fits into the tail."""
-        cut = self._cut(view)
+        cut = self._cut(view, tokens)
         return (summary, *view[cut:]) if cut else None
 
-    def _cut(self, view: Sequence[Entry]) -> int:
+    def _cut(self, view: Sequence[Entry], tokens: int) -> int:
         total, place = 0, len(view)
-        while place and total < KEEP_RECENT_TOKENS:
+        while place and total < tokens:
             place -= 1
             total += -(-characters(view[place]) // 4)
         step = 1 if self.forward else -1
@@ -88,7 +87,7 @@ class KeepRounds:
 
     when: Literal["request", "turn"] = "request"
 
-    def window(self, view: Sequence[Entry], summary: Entry) -> tuple[Entry, ...] | None:
+    def window(self, view: Sequence[Entry], summary: Entry, tokens: int) -> tuple[Entry, ...] | None:
         """Summary and rounds."""
         starts = [place for place, entry in enumerate(view) if entry.kind == "prompt"]
         if len(starts) <= KEEP_ROUNDS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,12 @@ from evals.samples.recording import Recording
 from evals.samples.scenario import Scenario, load
 from evals.samples.workspace import Workspace
 from evals.samples.writers import SUFFIXES, WRITERS
+from replay.tokens import tokenizer
 
 DATASETS = Path(__file__).resolve().parents[2] / "datasets"
 """The data folder of a checkout; an installed package has none."""
+PLAYERS = 4
+"""Sessions that are played at the same time; they wait for their tools most of the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,9 @@ def make(scenario: Scenario, datasets: Path = DATASETS) -> Sample:
     return Sample(scenario=scenario, recording=recording, data=data[:len(data) - scenario.cut_bytes])
 
 
-def make_all(datasets: Path = DATASETS) -> Iterator[Sample]:
-    """Every sample in the order of the scenarios' file names."""
-    for path in sorted((datasets / "samples" / "scenarios").glob("*.toml")):
-        yield make(load(path), datasets)
+def make_all(datasets: Path = DATASETS) -> list[Sample]:
+    """Every sample in the order of the scenarios' file names; they are played side by side."""
+    scenarios = [load(path) for path in sorted((datasets / "samples" / "scenarios").glob("*.toml"))]
+    tokenizer()
+    with ThreadPoolExecutor(max_workers=PLAYERS) as players:
+        return list(players.map(lambda scenario: make(scenario, datasets), scenarios))

@@ -148,7 +148,7 @@ class Recorder:
         facts = Facts(entries=tuple(self.recording.active()), plan=tuple(self._plan))
         text = summarise(self._scenario.format, facts)
         summary = Entry(kind="summary", time=self._clock.now, text=text, tokens=count(text))
-        window = KEEPERS[self._scenario.format].window(self._view, summary)
+        window = KEEPERS[self._scenario.format].window(self._view, summary, self._scenario.keep_tokens)
         if window is None:
             return
         self._clock.generate(summary.tokens)

@@ -61,6 +61,8 @@ class Scenario:
     window: int = 200_000
     compact_at: int = 0
     """Billed tokens at which the harness compacts by itself; 0: never."""
+    keep_tokens: int = 20_000
+    """Tokens of the newest messages, by characters, that a harness keeps which keeps a tail."""
     cache: str = "none"
     """`5m`, `1h` (written at a price, kept that long) or `implicit` (free, in steps of 128)."""
     cut_bytes: int = 0

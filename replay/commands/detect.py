@@ -55,7 +55,8 @@ def _print(sessions: list[dict[str, Any]], unreadable: list[dict[str, str]]) -> 
              number(s["tool_calls"]), number(len(s["compactions"])), number(s["peak_input_tokens"]),
              number(len(s["notes"]))) for s in sessions]
     screen = console()
-    screen.print(table(("file", "format", "messages", "steps", "calls", "compactions", "peak input", "notes"), rows, left=2))
+    columns = ("file", "format", "messages", "steps", "calls", "compactions", "peak input", "notes")
+    screen.print(table(columns, rows, left=2))
     for session in sessions:
         for note in session["notes"]:
             place = f"{session['path']}:{note['line']}" if note["line"] else session["path"]

@@ -96,10 +96,10 @@ def _decision(view: View) -> dict[str, Any] | None:
 
 def _print_json_steps(session: Session, lane: Lane) -> None:
     print_json({"session_id": session.transcript.session_id, "steps": len(lane.views), "policy": spec(lane.policy),
-                "lane": lane.kind, "views": [_step_json(session, v) for v in lane.views]})
+                "lane": lane.kind, "views": [_step_json(v) for v in lane.views]})
 
 
-def _step_json(session: Session, view: View) -> dict[str, Any]:
+def _step_json(view: View) -> dict[str, Any]:
     return {"step": view.step, "tokens": view.figure.tokens, "how": view.figure.how, "messages": view.print.messages,
             "status": view.status, "projection_mode": view.mode, "fingerprint": view.fingerprint,
             "events": [e.to_json() for e in view.events]}
@@ -111,6 +111,10 @@ def _print_steps(session: Session, lane: Lane) -> None:
              "; ".join(f"{e.kind}: {e.reason}" for e in v.events)) for v in lane.views]
     screen.print(table(("step", "status", "messages", "tokens", "figure", "projection", "events"), rows,
                        f"{session.transcript.session_id} under {lane.policy.name} ({lane.kind})", left=2))
+    calibration = session.calibration
+    if calibration.error is not None:
+        screen.print(f"Counted against billed tokens: factor {calibration.factor:.2f}, overhead "
+                     f"{number(calibration.overhead)}, median error {calibration.error:.1%} (judged on the even steps).")
     if lane.ended:
         screen.print(f"The run ends at step {lane.ended}: its request does not fit and stays refused.")
 

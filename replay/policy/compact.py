@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from replay.policy.base import Cut, Moment, Refusal, Summariser, Summary, SummaryRequest
 from replay.policy.policy import Stage
-from replay.window import Inserted, Item, Span, Window, spans_after, spans_before
+from replay.window import Inserted, Item, Span, Window, merged, spans_after, spans_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def _tail(moment: Moment, cut: Cut) -> tuple[Item, ...]:
 def _inserted(stage: Stage, summary: Summary, source: tuple[Span, ...], previous: tuple[Inserted, ...]) -> Inserted:
     covers = (*(span for p in previous for span in p.covers), *source)
     tokens = summary.tokens
-    return Inserted(message=stage.replacement.message(summary.text), kind="summary", covers=_merged(covers), tokens=tokens,
+    return Inserted(message=stage.replacement.message(summary.text), kind="summary", covers=merged(covers), tokens=tokens,
                     label=summary.by)
 
 
@@ -104,14 +104,3 @@ def _known(made: Inserted, window: Window) -> Inserted:
 
 def _inside(index: int, spans: tuple[Span, ...]) -> bool:
     return any(s.start <= index < s.stop for s in spans)
-
-
-def _merged(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """The same indices in as few ranges as there can be, in order."""
-    merged: list[Span] = []
-    for span in sorted(spans, key=lambda s: s.start):
-        if merged and span.start <= merged[-1].stop:
-            merged[-1] = Span(merged[-1].start, max(merged[-1].stop, span.stop))
-        else:
-            merged.append(span)
-    return tuple(merged)

@@ -18,6 +18,9 @@ from replay.transcript import ReadNote, Thread, Transcript
 
 __all__ = ["ClaudeCode", "subagent_files"]
 
+_TELLING = {"summary": "leafUuid", "file-history-snapshot": "messageId"}
+"""Side records without a session id, with the field that tells them from another program's."""
+
 
 class ClaudeCode:
     """Reads the session files of Claude Code 1.0, 2.0 and 2.1, its sub-agent files, and its web export.
@@ -47,15 +50,14 @@ class ClaudeCode:
 
 
 def _score(value: Mapping[str, Any]) -> int:
-    if "projectHash" in value or "$set" in value:
-        return 0
     kind = value.get("type")
+    if not isinstance(kind, str) or "projectHash" in value or "$set" in value:
+        return 0
     if "sessionId" in value and ("parentUuid" in value or kind in SIDE_TYPES):
         return 90
     if kind in TALK and isinstance(value.get("message"), dict) and ("parentUuid" in value or "sessionId" in value):
         return 80
-    telling = {"summary": "leafUuid", "file-history-snapshot": "messageId"}.get(kind) if isinstance(kind, str) else None
-    return 70 if telling in value else 0
+    return 70 if _TELLING.get(kind) in value else 0
 
 
 def _records(source: Source) -> Sequence[Record]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from replay.errors import ReadError
 from replay.readers.claude_code_files import AgentFile
-from replay.readers.claude_code_lines import TALK, Line, lines_of, nested, without_repeats
+from replay.readers.claude_code_lines import TALK, Line, lines_of, nested, string, without_repeats
 from replay.readers.claude_code_thread import write_thread
 from replay.readers.claude_code_tree import in_order
 from replay.readers.source import open_source
@@ -50,16 +49,16 @@ def starts_of(lines: Sequence[Line], main: Thread) -> Starts:
 
 def _named(line: Line) -> tuple[str | None, str | None]:
     if line.kind == "user" and isinstance(told := line.value.get("toolUseResult"), dict):
-        return _string(told.get("agentId")), _first_result(line)
+        return string(told.get("agentId")), _first_result(line)
     if line.kind == "progress" and isinstance(data := line.value.get("data"), dict):
-        return _string(data.get("agentId")), _string(line.value.get("parentToolUseID"))
+        return string(data.get("agentId")), string(line.value.get("parentToolUseID"))
     return None, None
 
 
 def _first_result(line: Line) -> str | None:
     content = (line.message or {}).get("content")
     parts = content if isinstance(content, list) else []
-    return next((_string(p.get("tool_use_id")) for p in parts if isinstance(p, dict)), None)
+    return next((string(p.get("tool_use_id")) for p in parts if isinstance(p, dict)), None)
 
 
 def inline_groups(lines: Sequence[Line]) -> dict[str, list[Line]]:
@@ -82,7 +81,7 @@ def progress_groups(lines: Sequence[Line]) -> dict[str, list[Line]]:
     for line in lines:
         data = line.value.get("data")
         if isinstance(data, dict) and data.get("type") == "agent_progress" and (inner := nested(line)):
-            agent = _string(data.get("agentId")) or _string(line.value.get("parentToolUseID")) or "agent"
+            agent = string(data.get("agentId")) or string(line.value.get("parentToolUseID")) or "agent"
             groups.setdefault(agent, []).append(inner)
     return groups
 
@@ -104,6 +103,7 @@ def threads_of(groups: Mapping[str, Sequence[Line]], starts: Starts, notes: list
 def file_groups(files: Sequence[AgentFile], notes: list[ReadNote]) -> dict[str, list[Line]]:
     """The lines of each sub-agent's file, and of the sub-agents it holds itself; its notes name the file."""
     groups: dict[str, list[Line]] = {}
+    inner: dict[str, list[Line]] = {}
     for found in files:
         own: list[ReadNote] = []
         try:
@@ -113,10 +113,6 @@ def file_groups(files: Sequence[AgentFile], notes: list[ReadNote]) -> dict[str, 
             continue
         lines = lines_of(source.records, own)
         groups.setdefault(found.agent, []).extend(line for line in lines if line.kind != "progress")
-        groups.update(progress_groups(lines))
+        inner.update(progress_groups(lines))
         notes.extend(replace(note, text=f"{found.path.name}: {note.text}") for note in (*source.notes, *own))
-    return groups
-
-
-def _string(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    return {**inner, **groups}

@@ -41,7 +41,7 @@ def merged(contents: Iterable[Any]) -> Any:
     Each row holds the next block. What a row repeats from its start is taken once, and so is each call.
     """
     parts: list[Any] = []
-    calls: set[Any] = set()
+    calls: set[str] = set()
     for content in contents:
         row = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(row, list):
@@ -49,10 +49,11 @@ def merged(contents: Iterable[Any]) -> Any:
         if parts and row[:len(parts)] == parts:
             row = row[len(parts):]
         for part in row:
-            if isinstance(part, dict) and part.get("type") == "tool_use":
-                if part.get("id") in calls:
+            call = part.get("id") if isinstance(part, dict) and part.get("type") == "tool_use" else None
+            if isinstance(call, str):
+                if call in calls:
                     continue
-                calls.add(part.get("id"))
+                calls.add(call)
             parts.append(part)
     return parts
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from replay.readers.claude_code_lines import Line
+from replay.readers.claude_code_lines import Line, string
 from replay.readers.common import whole
 from replay.transcript import NOTHING, Message, RecordedCompaction
 
@@ -31,7 +31,7 @@ class Opened:
         summary = "\n".join(m.text for m in self.summaries)
         return RecordedCompaction(
             position=position, kind="full", window=(*self.summaries, *kept, *self.inserted),
-            trigger=_text(meta.get("trigger")), counter_before=whole(meta.get("preTokens")) or None,
+            trigger=string(meta.get("trigger")), counter_before=whole(meta.get("preTokens")) or None,
             counter_after=whole(meta.get("postTokens")) or None, summary=summary or None,
             summary_readable=bool(summary.strip()), line=self.line.number,
             extra=MappingProxyType({"compactMetadata": meta}) if meta else NOTHING)
@@ -63,7 +63,7 @@ def micro(line: Line, messages: Sequence[Message]) -> RecordedCompaction:
     blanked = tuple(m.index for m in messages if m.role == "tool" and any(r.call_id in ids for r in m.results))
     before, saved = whole(meta.get("preTokens")), whole(meta.get("tokensSaved"))
     return RecordedCompaction(
-        position=len(messages), kind="micro", elided=blanked, trigger=_text(meta.get("trigger")),
+        position=len(messages), kind="micro", elided=blanked, trigger=string(meta.get("trigger")),
         counter_before=before or None, counter_after=before - saved if before and saved else None,
         line=line.number, extra=MappingProxyType({"microcompactMetadata": meta}) if meta else NOTHING)
 
@@ -76,7 +76,3 @@ def _indices(uuids: Iterable[Any], places: Mapping[str, int]) -> list[int]:
 def _meta(line: Line, key: str) -> dict[str, Any]:
     found = line.value.get(key)
     return found if isinstance(found, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

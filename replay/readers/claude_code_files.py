@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from replay.readers.claude_code_lines import string
+
 _PATTERN = "agent-*.jsonl*"
 _HEAD = 20
 """Lines at the top of a file in which its session id is looked for."""
@@ -25,16 +27,13 @@ class AgentFile(NamedTuple):
     """The agent's id: from the file's lines, or else from its name."""
     session: str | None
     """Id of the session that started it."""
-
-
-def is_agent_file(path: Path) -> bool:
-    """Whether a file is named as a sub-agent's."""
-    return path.match(_PATTERN)
+    is_side: bool
+    """Its lines say that they are a sub-agent's."""
 
 
 def subagent_files(path: Path, sessions: Collection[str] | None = None,
                    agents: Collection[str] = ()) -> tuple[Path, ...]:
-    """The files of the sub-agents that a session's file started, sorted.
+    """The files of the sub-agents that a session's file started, sorted; none for a sub-agent's own file.
 
     `sessions`: the session ids in the file (default: those in its first lines, and the file's name);
     `agents`: ids of sub-agents that the file names. Files of other sessions in the same folder are left out.
@@ -45,21 +44,21 @@ def subagent_files(path: Path, sessions: Collection[str] | None = None,
 def agent_files(path: Path, sessions: Collection[str] | None = None,
                 agents: Collection[str] = ()) -> list[AgentFile]:
     """The same with what each file says about itself."""
-    if is_agent_file(path):
+    if path.match(_PATTERN) and _agent_file(path).is_side:
         return []
-    stem = path.name.partition(".")[0]
-    ids = {stem, *(_session_ids(path) if sessions is None else sessions)}
-    beside = [f for f in _listed(path.parent, _changed(path.parent)) if f.session in ids or f.agent in agents]
-    below = [_agent_file(p) for name in sorted(ids) for p in sorted((path.parent / name / "subagents").rglob(_PATTERN))
-             if name]
+    ids = {path.name.partition(".")[0], *(_session_ids(path) if sessions is None else sessions)}
+    beside = [f for f in _beside(path.parent, _changed(path.parent))
+              if f.is_side and f.path != path and (f.session in ids or f.agent in agents)]
+    below = [_agent_file(found) for name in ids if _is_plain(name)
+             for found in (path.parent / name / "subagents").rglob(_PATTERN)]
     own = [f for f in below if f.session is None or f.session in ids or f.agent in agents]
-    return sorted({f.path: f for f in [*beside, *own]}.values())
+    return sorted({f.path: f for f in (*beside, *own)}.values())
 
 
 @lru_cache(maxsize=64)
-def _listed(folder: Path, changed: int) -> tuple[AgentFile, ...]:
-    """The sub-agent files right in a folder; `changed` is the folder's change time, so that news are seen."""
-    return tuple(_agent_file(p) for p in sorted(folder.glob(_PATTERN)))
+def _beside(folder: Path, changed: int) -> tuple[AgentFile, ...]:
+    """The files right in a folder that are named as sub-agents'; `changed`, its change time, tells of new ones."""
+    return tuple(map(_agent_file, folder.glob(_PATTERN)))
 
 
 def _changed(folder: Path) -> int:
@@ -69,16 +68,23 @@ def _changed(folder: Path) -> int:
         return 0
 
 
+def _is_plain(name: str) -> bool:
+    """Whether an id from a file can be the name of a folder, and of nothing else."""
+    return 0 < len(name) < 100 and name.replace("-", "").replace("_", "").isalnum()
+
+
 def _agent_file(path: Path) -> AgentFile:
     agent = session = None
+    is_side = False
     for value in _first_objects(path):
-        agent = agent or _string(value.get("agentId"))
-        session = session or _string(value.get("sessionId"))
-    return AgentFile(path, agent or path.name.partition(".")[0].removeprefix("agent-"), session)
+        agent = agent or string(value.get("agentId"))
+        session = session or string(value.get("sessionId"))
+        is_side = is_side or value.get("isSidechain") is True
+    return AgentFile(path, agent or path.name.partition(".")[0].removeprefix("agent-"), session, is_side)
 
 
 def _session_ids(path: Path) -> set[str]:
-    return {found for value in _first_objects(path) if (found := _string(value.get("sessionId")))}
+    return {found for value in _first_objects(path) if (found := string(value.get("sessionId")))}
 
 
 def _first_objects(path: Path) -> Iterator[dict[str, Any]]:
@@ -96,7 +102,3 @@ def _parsed(line: bytes) -> Any:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
-
-
-def _string(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -38,7 +38,7 @@ class Line(NamedTuple):
     """1-based line of the file; the ordinal of the entry in a document."""
     byte: int
     kind: str
-    """The record's type; `copy`: a preserved message written again (uuid: the original's);
+    """The record's type; `copy`: an earlier message written again (uuid: the original's);
     `clear`: the context was emptied here."""
     uuid: str | None
     parent: str | None
@@ -55,8 +55,7 @@ class Line(NamedTuple):
     @property
     def stamp(self) -> str:
         """The timestamp as written; empty where there is none."""
-        found = self.value.get("timestamp")
-        return found if isinstance(found, str) else ""
+        return string(self.value.get("timestamp")) or ""
 
 
 def lines_of(records: Iterable[Record], notes: list[ReadNote]) -> list[Line]:
@@ -67,9 +66,8 @@ def lines_of(records: Iterable[Record], notes: list[ReadNote]) -> list[Line]:
         if not isinstance(value, dict):
             notes.append(not_an_object(number, byte, value))
             continue
-        kind, uuid, parent = value.get("type"), value.get("uuid"), value.get("parentUuid")
-        line = Line(number, byte, kind if isinstance(kind, str) else "", uuid if isinstance(uuid, str) else None,
-                    parent if isinstance(parent, str) else None, value, value.get("isSidechain") is True)
+        line = Line(number, byte, string(value.get("type")) or "", string(value.get("uuid")),
+                    string(value.get("parentUuid")), value, value.get("isSidechain") is True)
         if line.kind not in TALK and (label := unknown(line)):
             odd.add(label, number, byte)
         found.append(line)
@@ -91,9 +89,13 @@ def unknown(line: Line) -> str:
     return kind or "(no type)"
 
 
+def string(value: Any) -> str | None:
+    """The value where it is a string."""
+    return value if isinstance(value, str) else None
+
+
 def _text(value: Any, key: str) -> str:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    return string(value.get(key) if isinstance(value, dict) else None) or ""
 
 
 def is_boundary(line: Line) -> bool:
@@ -110,18 +112,18 @@ def nested(line: Line) -> Line | None:
     """The sub-agent's message inside an `agent_progress` line, as a line of its own."""
     data = line.value.get("data")
     inner = data.get("message") if isinstance(data, dict) else None
-    if not isinstance(inner, dict) or inner.get("type") not in TALK:
+    kind = inner.get("type") if isinstance(inner, dict) else None
+    if not isinstance(inner, dict) or not isinstance(kind, str) or kind not in TALK:
         return None
-    uuid = inner.get("uuid")
-    return Line(line.number, line.byte, inner["type"], uuid if isinstance(uuid, str) else None, None, inner)
+    return Line(line.number, line.byte, kind, string(inner.get("uuid")), None, inner)
 
 
 def without_repeats(lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
-    """The lines with each record once, and the repeats.
+    """The lines with each record once, and the repeats that say nothing new.
 
-    A repeat has the uuid and the content of an earlier record. Right after a compaction it is a message
-    that the harness kept and wrote again (then perhaps with a new uuid and its old time): it stays in the
-    list as a line of kind `copy`, which holds nothing but the uuid of the original.
+    A repeat has the content of an earlier record and its uuid, or else its time in another session. Right
+    after a compaction it is a message that the harness kept and wrote again, perhaps with a new uuid. Where
+    later records can hang on it, it stays in the list as a line of kind `copy`.
     """
     kept: list[Line] = []
     repeats: list[Line] = []
@@ -130,7 +132,7 @@ def without_repeats(lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
     boundary: Line | None = None
     for line in lines:
         at = place.get(line.uuid) if line.uuid else None
-        if at is None and boundary is not None and line.kind in TALK:
+        if at is None and line.kind in TALK:
             at = _rewritten(line, boundary, kept, stamped)
         if at is None or not _same(kept[at], line):
             if line.uuid:
@@ -139,13 +141,15 @@ def without_repeats(lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
                 stamped.setdefault(line.stamp, []).append(len(kept))
             kept.append(line)
             boundary = _open_boundary(line, boundary)
-        elif boundary is not None and line.kind in TALK and kept[at].number < boundary.number:
-            kept.append(Line(line.number, line.byte, "copy", kept[at].uuid, line.parent, line.value,
-                             line.is_side))
-        else:
+            continue
+        original = kept[at]
+        preserved = boundary is not None and line.kind in TALK and original.number < boundary.number
+        if preserved or line.uuid != original.uuid:
+            kept.append(line._replace(kind="copy", uuid=original.uuid))
+        if not preserved:
             repeats.append(line)
-            if _output(line) > _output(kept[at]):
-                kept[at] = kept[at]._replace(value=line.value)
+            if _output(line) > _output(original):
+                kept[at] = original._replace(value=line.value)
     return kept, repeats
 
 
@@ -156,12 +160,16 @@ def _open_boundary(line: Line, boundary: Line | None) -> Line | None:
     return None if line.kind in TALK and not is_summary(line) else boundary
 
 
-def _rewritten(line: Line, boundary: Line, kept: Sequence[Line], stamped: Mapping[str, list[int]]) -> int | None:
+def _rewritten(line: Line, boundary: Line | None, kept: Sequence[Line],
+               stamped: Mapping[str, list[int]]) -> int | None:
+    """Index of the record that a line with another uuid repeats."""
     stamp = line.stamp
-    if not stamp or stamp >= boundary.stamp:
-        return None
-    return next((i for i in stamped.get(stamp, ())
-                 if kept[i].number < boundary.number and _same(kept[i], line)), None)
+    for at in stamped.get(stamp, ()) if stamp else ():
+        old = kept[at]
+        is_older = boundary is not None and old.number < boundary.number and stamp < boundary.stamp
+        if (is_older or old.value.get("sessionId") != line.value.get("sessionId")) and _same(old, line):
+            return at
+    return None
 
 
 def _same(first: Line, second: Line) -> bool:

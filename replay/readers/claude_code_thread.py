@@ -15,7 +15,7 @@ from replay.readers.call_ids import CallIds
 from replay.readers.claude_code_attachments import attachment_blocks
 from replay.readers.claude_code_blocks import blocks_of, is_result, merged, result_of, usage_of
 from replay.readers.claude_code_compactions import Opened, micro, promises_more
-from replay.readers.claude_code_lines import Line, is_boundary, is_summary
+from replay.readers.claude_code_lines import Line, is_boundary, is_summary, string
 from replay.readers.claude_code_log import ThreadLog, message_of, rest_of
 from replay.readers.claude_code_queue import Queue
 from replay.readers.claude_code_speakers import queued, speaker
@@ -72,6 +72,7 @@ class _Writer:
     opened: Opened | None = None
 
     def finish(self) -> Thread:
+        """The thread, once every line was taken."""
         self.speak()
         for waiting in self.early.values():
             for line, parts in waiting:
@@ -82,10 +83,12 @@ class _Writer:
         return self.log.thread.build()
 
     def speak(self, stamp: str = "") -> None:
+        """The model speaks next (at `stamp`): the user's side is complete."""
         self.close()
         self.log.release(stamp)
 
     def response(self, line: Line) -> None:
+        """Write a response at the place of its first line; its other lines are passed over."""
         group = self.responses.pop(id(line.value), None)
         if group is None:
             return
@@ -107,13 +110,14 @@ class _Writer:
             self.said(group, rows, blocks)
 
     def said(self, group: Sequence[Line], rows: Sequence[Part], blocks: Sequence[Block]) -> None:
+        """Write what the model said, as a message and a step."""
         first, thread, place = group[0], self.log.thread, len(self.log)
         extra = rest_of(first.value)
         extra["message"] = {key: value for key, value in rows[-1].items() if key not in _MODELLED}
         thread.respond(
             [self.called(b) if isinstance(b, ToolCall) else b for b in blocks], _usage(rows),
-            model=_string(rows[0].get("model")), time=seconds(group[-1].value.get("timestamp")),
-            request_id=_string(first.value.get("requestId")), id=_string(rows[0].get("id")) or first.uuid,
+            model=string(rows[0].get("model")), time=seconds(group[-1].value.get("timestamp")),
+            request_id=string(first.value.get("requestId")), id=string(rows[0].get("id")) or first.uuid,
             line=first.number, extra=MappingProxyType(extra))
         self.log.placed(group, place)
         for call in thread.messages[place].calls if self.early else ():
@@ -121,6 +125,7 @@ class _Writer:
                 self.results(line, parts)
 
     def called(self, call: ToolCall) -> ToolCall:
+        """A call with an id that no other call of the log has."""
         own = self.ids.call(call.id)
         self.names[own] = call.name
         if own == call.id:
@@ -129,13 +134,14 @@ class _Writer:
 
     def failure(self, line: Line, rows: Sequence[Part], blocks: Sequence[Block]) -> None:
         """A request that failed: the program's words about it are not sent to the model afterwards."""
-        model = _string(rows[0].get("model"))
+        model = string(rows[0].get("model"))
         text = "\n".join(b.text for b in blocks if isinstance(b, Text))
         self.log.thread.fail(
             text or "API error", _usage(rows), model=None if model == "<synthetic>" else model,
-            time=seconds(line.value.get("timestamp")), request_id=_string(line.value.get("requestId")))
+            time=seconds(line.value.get("timestamp")), request_id=string(line.value.get("requestId")))
 
     def user(self, line: Line) -> None:
+        """Take a user line: a summary, tool results, text, or results and text."""
         message = line.message
         if message is None:
             self.log.complaint(line)("bad-message", "a user record without a message object; kept out")
@@ -168,6 +174,7 @@ class _Writer:
         self.results(line, parts)
 
     def calls_to_come(self) -> set[str]:
+        """Ids of all calls of the thread."""
         if self.coming is None:
             contents = (row.message.get("content") for group in self.responses.values() for row in group if row.message)
             self.coming = {str(p.get("id")) for content in contents if isinstance(content, list) for p in content
@@ -175,18 +182,21 @@ class _Writer:
         return self.coming
 
     def results(self, line: Line, parts: Sequence[Part]) -> None:
+        """Write tool results."""
         blocks: list[Block] = []
         for part in parts:
-            own = self.ids.result(_string(part.get("tool_use_id")) or "")
+            own = self.ids.result(string(part.get("tool_use_id")) or "")
             blocks.append(result_of(part, own, self.names.get(own)))
         self.log.add(line, "tool", blocks, ("tool", None))
 
     def queue_operation(self, line: Line) -> None:
+        """Take a move of the queue."""
         sent = self.queue.move(line)
         if sent is not None:
             self.log.hold(line, blocks_of(sent, self.log.complaint(line)), queued(sent), is_queued=True)
 
     def attachment(self, line: Line) -> None:
+        """Take an attachment; right behind a summary it belongs to the compaction."""
         found = line.value.get("attachment")
         if not isinstance(found, dict):
             return
@@ -202,6 +212,7 @@ class _Writer:
                 self.log.hold(line, blocks, ("injected", kind))
 
     def system(self, line: Line) -> None:
+        """Take a system line: only the marks of compactions matter."""
         if is_boundary(line):
             self.speak()
             self.opened = Opened(line)
@@ -210,6 +221,7 @@ class _Writer:
             self.log.thread.compactions.append(micro(line, self.log.thread.messages))
 
     def summary(self, line: Line, content: Any) -> None:
+        """Take the summary of a compaction."""
         blocks = blocks_of(content, self.log.complaint(line))
         if self.opened is None and line.uuid is None:
             # An export without links does not tell whether the window was cut here or in an earlier session.
@@ -221,10 +233,15 @@ class _Writer:
         self.opened.summaries.append(message_of(line, "user", blocks, ("summary", None)))
 
     def copy(self, line: Line) -> None:
+        """Take a message that was written again."""
+        own, place = line.value.get("uuid"), self.log.places.get(line.uuid or "")
+        if isinstance(own, str) and place is not None:
+            self.log.places.setdefault(own, place)
         if self.opened and line.uuid:
             self.opened.copies.append(line.uuid)
 
     def clear(self, line: Line) -> None:
+        """The context was emptied."""
         self.speak()
         self.log.thread.compactions.append(RecordedCompaction(position=len(self.log), kind="clear", line=line.number))
 
@@ -248,7 +265,3 @@ _RULES: Mapping[str, Callable[[_Writer, Line], None]] = {
 
 def _usage(rows: Iterable[Part]) -> Usage | None:
     return usage_of(row.get("usage") for row in rows)
-
-
-def _string(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -106,7 +106,8 @@ def _header_notes(headers: list[Mapping[str, Any]], has_items: bool) -> list[Rea
 
 
 def _unanswered(log: RolloutLog) -> list[ReadNote]:
-    return [ReadNote(code="call-without-result", text=f"no result of {log.names[name]} ({name}) was recorded", line=line)
+    return [ReadNote(code="call-without-result", line=line,
+                     text=f"no result of {log.names[name]} ({name}) was recorded")
             for name, line in log.unanswered.items()]
 
 

@@ -103,14 +103,14 @@ def _messages(log: RolloutLog, history: Sequence[Any], item: Item) -> list[Messa
 
 
 def _inserted(message: Message, summary: str, source: int | None) -> Message:
-    if message.origin == "summary" or message.role == "user" and _carries(message.text, summary):
+    if message.origin == "summary" or (message.role == "user" and _carries(message.text, summary)):
         return replace(message, index=-1, origin="summary", detail=None)
     extra = message.extra if source is None else MappingProxyType({**message.extra, "log_index": source})
     return replace(message, index=-1, extra=extra)
 
 
 def _carries(text: str, summary: str) -> bool:
-    return bool(summary) and (text == summary or text.endswith(summary)) or text.startswith(_FRAMES)
+    return (bool(summary) and text.endswith(summary)) or text.startswith(_FRAMES)
 
 
 def _carried(window: Sequence[int | Message]) -> str:

@@ -31,7 +31,7 @@ _TOOLS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 def is_stream(objects: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the objects are events of an exec stream."""
     return any(o.get("type") in ("thread.started", "turn.started", "turn.completed", "turn.failed")
-               or o.get("type") == "item.completed" and isinstance(o.get("item"), dict) for o in objects)
+               or (o.get("type") == "item.completed" and isinstance(o.get("item"), dict)) for o in objects)
 
 
 def transcript(source: Source) -> Transcript:

@@ -89,10 +89,7 @@ class History:
 
     def _tool(self, content: Any, metadata: Mapping[str, Any], run: str, failed: bool, more: dict[str, Any]) -> None:
         text, native = plain(content), plain(metadata.get("tool_call_id"))
-        if native == MASKED:
-            call_id = next(iter(self.open_calls), "")
-        else:
-            call_id = self.ids.result(native, run)
+        call_id = next(iter(self.open_calls), "") if native == MASKED else self.ids.result(native, run)
         self.open_calls.pop(call_id, None)
         name = metadata.get("tool_name")
         block = ToolResult(call_id=call_id, text=text, name=name if isinstance(name, str) else None,

@@ -23,7 +23,6 @@ class Lifecycle:
     """The recorded states of one tool call."""
 
     name: str = ""
-    step: Any = None
     statuses: list[str] = field(default_factory=list)
     last: Mapping[str, Any] = field(default_factory=dict)
 
@@ -52,13 +51,13 @@ def lifecycles(events: Iterable[Mapping[str, Any]]) -> Lifecycles:
         if event.get("event_type") == "tool_lifecycle":
             payload = mapping(event.get("payload"))
             if call_id := plain(payload.get("tool_call_id")):
-                _follow(found.setdefault((plain(event.get("run_id")), call_id), Lifecycle()), event, payload)
+                _follow(found.setdefault((plain(event.get("run_id")), call_id), Lifecycle()), payload)
     return found
 
 
-def _follow(call: Lifecycle, event: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
+def _follow(call: Lifecycle, payload: Mapping[str, Any]) -> None:
     call.name = plain(payload.get("tool_name")) or call.name
-    call.step, call.last = event.get("step"), payload
+    call.last = payload
     call.statuses.append(plain(payload.get("status")))
 
 

@@ -19,7 +19,6 @@ FORMAT = "mycodeagent"
 _LOST_RESPONSES = frozenset({"model_recovery_failed", "model_empty_retry", "model_empty_failed",
                              "token_budget_exceeded"})
 """Reasons of a state change that stand for a model call which left nothing in the history."""
-_EARLIER_RUN = "the run ended without a terminal event"
 
 
 def read_transcripts(source: Source) -> tuple[Transcript, ...]:
@@ -172,7 +171,7 @@ class _Session:
             self.extra["unfinished_calls"] = pending
         last = next((plain(r.value.get("run_id")) for r in reversed(self.records)), "")
         if self.records and last not in self.extra.get("terminals", {}):
-            self.outcome = Outcome(value="unknown", source=f"no terminal event of run {last}", detail=_EARLIER_RUN)
+            self.outcome = Outcome(value="unknown", source=f"no terminal event of run {last}", detail="no end")
 
     def _note(self, code: str, text: str, record: Record) -> None:
         self.notes.append(ReadNote(code=code, text=text, line=record.line, byte=record.byte))

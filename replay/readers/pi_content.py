@@ -63,8 +63,8 @@ def usage(native: Any) -> Usage | None:
     """Tokens of a response; input excludes the cache, output includes reasoning."""
     if not isinstance(native, Mapping):
         return None
-    written = whole(native.get("cacheWrite"))
-    for_an_hour = min(written, whole(native.get("cacheWrite1h")))
+    written, hour = whole(native.get("cacheWrite")), native.get("cacheWrite1h")
+    for_an_hour = min(written, whole(hour)) if hour else 0
     return Usage(input_uncached=whole(native.get("input")), cache_read=whole(native.get("cacheRead")),
                  cache_write_5m=written - for_an_hour, cache_write_1h=for_an_hour, output=whole(native.get("output")),
                  reasoning=whole(native.get("reasoning")))

@@ -15,6 +15,7 @@ _CONTEXT = frozenset({"message", "custom_message", "compaction", "branch_summary
 _MARKS = frozenset({"model_change", "thinking_level_change", "custom"})
 _ASIDE = frozenset({"label", "session_info", "usage"})
 """Entries that say something about the session but never move its end."""
+_KNOWN = _CONTEXT | _MARKS | _ASIDE
 
 
 class Entry(NamedTuple):
@@ -49,7 +50,7 @@ class Tree:
             self._repeated(record, native, entry_id)
             return
         kind = str(native.get("type"))
-        if kind not in _CONTEXT | _MARKS | _ASIDE:
+        if kind not in _KNOWN:
             self.odd.add(kind, record.line, record.byte)
             self.unknown.append(native)
         parent = self._parent(record, native)
@@ -76,8 +77,8 @@ class Tree:
         if parent is None or (isinstance(parent, str) and parent in self.entries):
             return parent
         if before is not None:
-            self.notes.append(ReadNote(code="missing-parent", line=record.line, byte=record.byte,
-                                       text=f"the parent {parent!r} is not in the file; taken after the entry before it"))
+            self.notes.append(ReadNote(code="missing-parent", line=record.line, byte=record.byte, text=(
+                f"the parent {parent!r} is not in the file; taken after the entry before it")))
         return before
 
     def at(self, position: Any) -> Entry | None:

@@ -165,8 +165,9 @@ def _is_json(line: bytes) -> bool:
 
 def _looks_whole(value: Any) -> bool:
     """A single-line object is a document unless it could be the only line of a line format."""
-    return isinstance(value, dict) and not ({"type", "role", "event_type"} & value.keys()) or (
-        isinstance(value, dict) and any(isinstance(v, list) for v in value.values()))
+    if not isinstance(value, dict):
+        return False
+    return not ({"type", "role", "event_type"} & value.keys()) or any(isinstance(v, list) for v in value.values())
 
 
 def _repaired_document(data: bytes) -> Any:

@@ -80,10 +80,10 @@ class TestDerivedLog:
     def test_calls_known_from_their_states_only(self) -> None:
         """Where only life-cycle events tell of calls, the calls are taken from those."""
         found = trace(event("transcript_message", {"role": "user", "content": "go", "metadata": {}}),
-                      event("transcript_tool_lifecycle", {"status": "completed", "tool_call_id": "r", "tool_name": "Read",
-                                                          "result": {"status": "success"}}),
-                      event("transcript_tool_lifecycle", {"status": "started", "tool_call_id": "e", "tool_name": "Edit",
-                                                          "args": {"path": "n"}}))
+                      event("transcript_tool_lifecycle", {
+                          "status": "completed", "tool_call_id": "r", "tool_name": "Read", "result": {"n": 1}}),
+                      event("transcript_tool_lifecycle", {
+                          "status": "started", "tool_call_id": "e", "tool_name": "Edit", "args": {"path": "n"}}))
 
         assert ["r", "e"] == [c.id for c in found.main.tool_calls()]
         assert 1 == found.message_count

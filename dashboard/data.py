@@ -1,0 +1,84 @@
+"""Everything the pages show, from `evals`, kept as long as the run on disk stays the same."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from evals import board, browse, series
+
+RUNS_VARIABLE = "REWINDOW_RUNS"
+"""Environment variable with the run folders as a JSON list; unset: the runs under `./runs`."""
+
+
+def runs() -> dict[str, Path]:
+    """The runs to choose from, by a name that tells them apart."""
+    given = os.environ.get(RUNS_VARIABLE)
+    folders = [Path(p) for p in json.loads(given)] if given else browse.find_runs(Path("runs"))
+    names = [folder.name for folder in folders]
+    return {f.name if names.count(f.name) == 1 else str(f): f for f in folders}
+
+
+def stamp(run: Path) -> float:
+    """When a run was written: part of every key, so that a run that was made again is read again."""
+    return (browse.check_run(run) / "summary.json").stat().st_mtime
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the run …")
+def overview(run: Path, stamp: float) -> dict[str, Any]:
+    """What the compare page needs of a run's summary, without its trials."""
+    summary = browse.summary_of(run)
+    return {
+        "facts": board.facts(summary), "board": board.board(summary), "levels": board.levels(summary),
+        "recommendation": summary["recommendation"], "warnings": summary["warnings"],
+        "policies": [p["name"] for p in summary["policies"]], "baseline": summary["baseline"],
+        "usable": summary["window"] - summary["output_reserve"],
+        "sessions": {s["session"]: {k: s[k] for k in ("format", "steps", "messages", "model", "path", "notes")}
+                     for s in sorted(summary["sessions"], key=lambda s: -s["steps"])},
+    }
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def pairs(run: Path, stamp: float, metric: str) -> list[board.PairRow]:
+    """The paired differences of one metric."""
+    return board.pair_rows(browse.summary_of(run), metric)
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the session's steps …")
+def steps(run: Path, stamp: float, session: str) -> Any:
+    """The steps of a session under every policy."""
+    return series.session_steps(run, session)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def curve(run: Path, stamp: float, session: str, policies: tuple[str, ...], most: int = series.MOST_POINTS) -> Any:
+    """Tokens a step of the policies, thinned for drawing."""
+    return series.curve(steps(run, stamp, session), policies, most)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def marks(run: Path, stamp: float, session: str, policies: tuple[str, ...]) -> Any:
+    """Compactions and run ends of the policies."""
+    return series.marks(steps(run, stamp, session), series.session_events(run, session), policies)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def lane_words(run: Path, stamp: float, session: str) -> Mapping[str, tuple[str, ...]]:
+    """A session's numbers under each policy, in words."""
+    return series.lane_words(run, session)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def changes(run: Path, stamp: float, session: str, ours: str, theirs: str) -> list[int]:
+    """Steps where something changes between or in two lanes."""
+    return series.changes(steps(run, stamp, session), ours, theirs)
+
+
+def open_session(run: Path, session: str) -> browse.OpenSession:
+    """The session read again from its file; `evals.browse` keeps the latest few."""
+    return browse.open_session(run, session)

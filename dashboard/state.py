@@ -1,0 +1,73 @@
+"""What is on screen, kept in the address: a URL reproduces it, back and forward work, a link can be shared.
+
+The address is the truth. A widget writes its value there before the page runs, and the page reads it from
+there; what the address leaves out is the default. A visitor who goes to another page takes the selection along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+KEYS = ("run", "session", "step", "a", "b", "p", "metric", "show", "at")
+"""Query parameters: run, session, step, the two policies compared, the policies drawn, the headline metric,
+whether all messages are shown, and the first of the rows shown."""
+
+_PAGE, _KEPT = "page", "kept"
+
+
+def enter(page: str) -> None:
+    """Note the page; one that was reached without a selection takes over that of the page before."""
+    if st.session_state.get(_PAGE) not in (None, page) and not any(k in st.query_params for k in KEYS):
+        for key, values in st.session_state.get(_KEPT, {}).items():
+            st.query_params[key] = values
+    st.session_state[_PAGE] = page
+    st.session_state[_KEPT] = {k: st.query_params.get_all(k) for k in KEYS if k in st.query_params}
+
+
+def one(key: str, options: Sequence[str], default: str) -> str:
+    """The chosen one of the options; the default where the address names none of them."""
+    value = st.query_params.get(key)
+    return value if value in options else default
+
+
+def many(key: str, options: Sequence[str], default: Sequence[str]) -> list[str]:
+    """The chosen ones of the options, in their order."""
+    if key not in st.query_params:
+        return list(default)
+    chosen = set(st.query_params.get_all(key))
+    return [o for o in options if o in chosen]
+
+
+def number(key: str, low: int, high: int, default: int) -> int:
+    """The chosen whole number, kept between the bounds."""
+    value = st.query_params.get(key, "")
+    return min(max(int(value), low), high) if value.isascii() and value.isdigit() else default
+
+
+def put(key: str, value: str | int | Sequence[str]) -> None:
+    """Write a value into the address; what depends on it falls back to its default."""
+    st.query_params[key] = [*value] if not isinstance(value, (str, int)) else str(value)
+    for dependent in _DEPENDENTS.get(key, ()):
+        st.query_params.pop(dependent, None)
+
+
+_DEPENDENTS = {"run": ("session", "step", "a", "b", "p", "metric", "at"), "session": ("step", "at"),
+               "step": ("at",), "a": ("at",), "b": ("at",), "show": ("at",)}
+
+
+def widget_key(key: str) -> str:
+    """The key of the widget that chooses a parameter."""
+    return f"choose_{key}"
+
+
+def store(key: str) -> None:
+    """A widget's callback: its value goes into the address."""
+    put(key, st.session_state[widget_key(key)])
+
+
+def link(**changed: str | int) -> dict[str, str | list[str]]:
+    """The query parameters of the present selection, with some of them changed."""
+    kept: dict[str, str | list[str]] = {k: st.query_params.get_all(k) for k in KEYS if k in st.query_params}
+    return kept | {k: str(v) for k, v in changed.items()}

@@ -7,8 +7,8 @@ import streamlit as st
 from dashboard import state, widgets
 from replay.errors import RewindowError
 
+# File in `views/` and title of every page; the first one opens by itself.
 PAGES = (("compare", "Compare"), ("step", "Step"))
-"""File in `views/` and title of every page; the first one opens by itself."""
 
 
 def main() -> None:

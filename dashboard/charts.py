@@ -12,6 +12,8 @@ from evals.board import PairRow
 from evals.series import MARKS
 from replay.policy.load import RECORDED
 
+Chart = Any
+"""An Altair chart; its own types differ with what it is made of."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31")
 """Of policies, in order; chosen so that colour-blind people can tell neighbours apart."""
 RECORDED_COLOUR = "#7F7F7F"
@@ -57,7 +59,7 @@ _MARK_TOOLTIP = [alt.Tooltip("mark:N", title="what"), alt.Tooltip("step:Q", titl
 
 
 def token_curve(curve: pd.DataFrame, marks: pd.DataFrame, drawn: Sequence[str], policies: Sequence[str], usable: int,
-                height: int = 380) -> alt.LayerChart:
+                height: int = 380) -> Chart:
     """Tokens of each step's view by policy, with the window, thresholds, compactions and what is over the window.
 
     A click picks a step: selection `pick`, field `step`.
@@ -65,17 +67,17 @@ def token_curve(curve: pd.DataFrame, marks: pd.DataFrame, drawn: Sequence[str], 
     colour, dash = _policy_scales(drawn, policies)
     x = alt.X("step:Q", title="step (one model call)", axis=alt.Axis(format=",d", tickMinStep=1),
               scale=alt.Scale(nice=False, zero=False))
-    y = alt.Y("tokens:Q", title="view, tokens", axis=alt.Axis(format="~s"))
+    y = alt.Y("tokens:Q", title="view, tokens", axis=alt.Axis(format=",d"))
     base = alt.Chart(curve).encode(x=x, y=y, color=colour)
     sent = base.mark_line(strokeWidth=2).encode(strokeDash=dash).transform_filter("datum.sent")
     unsent = base.mark_line(strokeWidth=1, opacity=0.45).encode(strokeDash=dash)
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
     hover = base.mark_point(opacity=0, size=60).encode(tooltip=_TOOLTIP).add_params(pick)
-    layers = [*_window(curve, usable, x), unsent, sent, *_thresholds(curve, x, colour), _marks(marks, x, colour), hover]
+    layers = [*_window(curve, usable), unsent, sent, *_thresholds(curve, x, colour), _marks(marks, x, colour), hover]
     return alt.layer(*layers).properties(height=height).resolve_scale(shape="independent")
 
 
-def _window(curve: pd.DataFrame, usable: int, x: alt.X) -> list[alt.Chart]:
+def _window(curve: pd.DataFrame, usable: int) -> list[Chart]:
     """The usable window as a line; where views go beyond it, what lies above as a band with words."""
     line = pd.DataFrame({"tokens": [usable], "text": [f"usable window {usable:,}"]})
     rule = alt.Chart(line).mark_rule(strokeWidth=1.5, strokeDash=[8, 3], color=OVER).encode(y="tokens:Q")
@@ -85,13 +87,14 @@ def _window(curve: pd.DataFrame, usable: int, x: alt.X) -> list[alt.Chart]:
     if top <= usable:
         return [rule, words]
     band = pd.DataFrame({"low": [usable], "high": [top], "text": ["over the window: such a request is refused"]})
-    over = alt.Chart(band).mark_rect(opacity=0.08, color=OVER).encode(y=alt.Y("low:Q", title="view, tokens"), y2="high:Q")
+    over = alt.Chart(band).mark_rect(opacity=0.08, color=OVER).encode(y=alt.Y("low:Q", title="view, tokens"),
+                                                                      y2="high:Q")
     said = alt.Chart(band).mark_text(align="left", baseline="top", dx=6, dy=4, color=OVER, fontSize=11).encode(
         y="high:Q", x=alt.value(0), text="text:N")
     return [over, rule, words, said]
 
 
-def _thresholds(curve: pd.DataFrame, x: alt.X, colour: alt.Color) -> list[alt.Chart]:
+def _thresholds(curve: pd.DataFrame, x: alt.X, colour: alt.Color) -> list[Chart]:
     known = curve[curve["threshold"].notna()]
     if known.empty:
         return []
@@ -99,21 +102,21 @@ def _thresholds(curve: pd.DataFrame, x: alt.X, colour: alt.Color) -> list[alt.Ch
         x=x, y="threshold:Q", color=colour, tooltip=_TOOLTIP)]
 
 
-def _marks(marks: pd.DataFrame, x: alt.X, colour: alt.Color) -> alt.Chart:
+def _marks(marks: pd.DataFrame, x: alt.X, colour: alt.Color) -> Chart:
     present = [m for m in MARKS if m in set(marks["mark"])]
-    legend = alt.Legend(title="marks", orient="top", labelLimit=260, symbolFillColor="transparent", columns=5)
+    legend = alt.Legend(title="marks", orient="bottom", labelLimit=260, symbolFillColor="transparent", columns=6)
     shape = alt.Shape("mark:N", legend=legend if present else None,
                       scale=alt.Scale(domain=present, range=[SHAPES[MARKS.index(m)] for m in present]))
-    return alt.Chart(marks).mark_point(size=70, strokeWidth=1.8, filled=False).encode(
+    return alt.Chart(marks).mark_point(size=55, strokeWidth=1.6, filled=False).encode(
         x=x, y="tokens:Q", color=colour, shape=shape, tooltip=_MARK_TOOLTIP)
 
 
 def where(curve: pd.DataFrame, step: int, drawn: Sequence[str], policies: Sequence[str],
-          height: int = 110) -> alt.LayerChart:
+          height: int = 110) -> Chart:
     """A session's token curves, small, with the present step as a line. A click picks a step, as above."""
     colour, dash = _policy_scales(drawn, policies)
     x = alt.X("step:Q", title=None, axis=alt.Axis(format=",d", tickMinStep=1), scale=alt.Scale(nice=False, zero=False))
-    base = alt.Chart(curve).encode(x=x, y=alt.Y("tokens:Q", title="tokens", axis=alt.Axis(format="~s", tickCount=3)),
+    base = alt.Chart(curve).encode(x=x, y=alt.Y("tokens:Q", title="tokens", axis=alt.Axis(format=",d", tickCount=3)),
                                    color=colour.legend(None))
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
     hover = base.mark_point(opacity=0, size=60).encode(tooltip=_TOOLTIP[:4]).add_params(pick)
@@ -122,7 +125,7 @@ def where(curve: pd.DataFrame, step: int, drawn: Sequence[str], policies: Sequen
         height=height)
 
 
-def forest(pairs: Sequence[PairRow], title: str, policies: Sequence[str]) -> alt.LayerChart:
+def forest(pairs: Sequence[PairRow], title: str, policies: Sequence[str]) -> Chart:
     """Paired differences with their intervals, a line at no difference."""
     table = pd.DataFrame([{"policy": p.policy, "difference": p.difference, "low": p.low, "high": p.high,
                            "words": f"{p.words[0]} ({p.words[1]})"} for p in pairs])
@@ -135,4 +138,4 @@ def forest(pairs: Sequence[PairRow], title: str, policies: Sequence[str]) -> alt
     zero = alt.Chart(pd.DataFrame({"at": [0]})).mark_rule(strokeDash=[4, 3], color=RECORDED_COLOUR).encode(x="at:Q")
     span = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title), x2="high:Q")
     dot = base.mark_point(filled=True, size=80, opacity=1).encode(x="difference:Q")
-    return alt.layer(zero, span, dot).properties(height=alt.Step(34))
+    return alt.layer(zero, span, dot).properties(height=60 + 34 * len(names))

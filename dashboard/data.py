@@ -6,14 +6,12 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
+from dashboard.launch import RUNS_VARIABLE
 from evals import board, browse, series
-
-RUNS_VARIABLE = "REWINDOW_RUNS"
-"""Environment variable with the run folders as a JSON list; unset: the runs under `./runs`."""
 
 
 def runs() -> dict[str, Path]:
@@ -24,15 +22,22 @@ def runs() -> dict[str, Path]:
     return {f.name if names.count(f.name) == 1 else str(f): f for f in folders}
 
 
-def stamp(run: Path) -> float:
-    """When a run was written: part of every key, so that a run that was made again is read again."""
-    return (browse.check_run(run) / "summary.json").stat().st_mtime
+class StoredRun(NamedTuple):
+    """A run folder and when it was written: a key under which a run that was made again is read again."""
+
+    folder: Path
+    written: float
+
+
+def stored(folder: Path) -> StoredRun:
+    """The run in a folder. Raises ReadError where there is none."""
+    return StoredRun(folder, (browse.check_run(folder) / "summary.json").stat().st_mtime)
 
 
 @st.cache_data(max_entries=8, show_spinner="Reading the run …")
-def overview(run: Path, stamp: float) -> dict[str, Any]:
+def overview(run: StoredRun) -> dict[str, Any]:
     """What the compare page needs of a run's summary, without its trials."""
-    summary = browse.summary_of(run)
+    summary = browse.summary_of(run.folder)
     return {
         "facts": board.facts(summary), "board": board.board(summary), "levels": board.levels(summary),
         "recommendation": summary["recommendation"], "warnings": summary["warnings"],
@@ -44,41 +49,49 @@ def overview(run: Path, stamp: float) -> dict[str, Any]:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def pairs(run: Path, stamp: float, metric: str) -> list[board.PairRow]:
+def pairs(run: StoredRun, metric: str) -> list[board.PairRow]:
     """The paired differences of one metric."""
-    return board.pair_rows(browse.summary_of(run), metric)
+    return board.pair_rows(browse.summary_of(run.folder), metric)
 
 
 @st.cache_data(max_entries=8, show_spinner="Reading the session's steps …")
-def steps(run: Path, stamp: float, session: str) -> Any:
+def steps(run: StoredRun, session: str) -> Any:
     """The steps of a session under every policy."""
-    return series.session_steps(run, session)
+    return series.session_steps(run.folder, session)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def curve(run: Path, stamp: float, session: str, policies: tuple[str, ...], most: int = series.MOST_POINTS) -> Any:
+def curve(run: StoredRun, session: str, policies: tuple[str, ...], most: int = series.MOST_POINTS) -> Any:
     """Tokens a step of the policies, thinned for drawing."""
-    return series.curve(steps(run, stamp, session), policies, most)
+    return series.curve(steps(run, session), policies, most)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def marks(run: Path, stamp: float, session: str, policies: tuple[str, ...]) -> Any:
+def marks(run: StoredRun, session: str, policies: tuple[str, ...]) -> Any:
     """Compactions and run ends of the policies."""
-    return series.marks(steps(run, stamp, session), series.session_events(run, session), policies)
+    return series.marks(steps(run, session), series.session_events(run.folder, session), policies)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def lane_words(run: Path, stamp: float, session: str) -> Mapping[str, tuple[str, ...]]:
+def lane_words(run: StoredRun, session: str) -> Mapping[str, tuple[str, ...]]:
     """A session's numbers under each policy, in words."""
-    return series.lane_words(run, session)
+    return series.lane_words(run.folder, session)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def changes(run: Path, stamp: float, session: str, ours: str, theirs: str) -> list[int]:
+def changes(run: StoredRun, session: str, ours: str, theirs: str) -> list[int]:
     """Steps where something changes between or in two lanes."""
-    return series.changes(steps(run, stamp, session), ours, theirs)
+    return series.changes(steps(run, session), ours, theirs)
 
 
-def open_session(run: Path, session: str) -> browse.OpenSession:
+@st.cache_data(max_entries=64, show_spinner=False)
+def fingerprints(run: StoredRun, session: str, step: int) -> dict[str, str]:
+    """The stored fingerprint of each policy's view of a step."""
+    table = steps(run, session)
+    rows = table[table["step"] == step]
+    return dict(zip(rows["policy"], rows["fingerprint"], strict=True))
+
+
+def open_session(run: StoredRun, session: str) -> browse.OpenSession:
     """The session read again from its file; `evals.browse` keeps the latest few."""
-    return browse.open_session(run, session)
+    return browse.open_session(run.folder, session)

@@ -28,7 +28,7 @@ def enter(page: str) -> None:
 
 def one(key: str, options: Sequence[str], default: str) -> str:
     """The chosen one of the options; the default where the address names none of them."""
-    value = st.query_params.get(key)
+    value = st.query_params.get(key, default)
     return value if value in options else default
 
 

@@ -12,7 +12,7 @@ from replay.policy.load import RECORDED
 
 MOST_POINTS = 1_200
 """Points of a curve that are drawn; longer ones keep the smallest and largest step of every stretch."""
-MOST_MARKS = 250
+MOST_MARKS = 60
 """Marks of one kind and policy that are drawn; of more, an even choice."""
 
 _EVENT_COLUMNS = ("policy", "kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold",

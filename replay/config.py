@@ -27,7 +27,10 @@ def build(cls: type, table: Mapping[str, Any], where: str, key: str = "") -> Any
     missing = [n for n, f in fields.items() if n not in values and _required(f)]
     if missing:
         raise ConfigError(where, key, f"missing {', '.join(missing)}")
-    return cls(**values)
+    try:
+        return cls(**values)
+    except ConfigError as error:
+        raise ConfigError(where, f"{key}.{error.key}" if key else error.key, error.reason) from error
 
 
 def part(kind: str, table: Any, where: str, key: str) -> Any:

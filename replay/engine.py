@@ -144,8 +144,8 @@ def arrivals(transcript: Transcript, log: Log) -> Iterator[Arrived]:
     for step in transcript.steps:
         start = previous.start if previous else 0
         yield Arrived(step=step.number, response=previous.response if previous else None, stop=step.start,
-                      prompt=_first(log.rounds, start, step.start), cleared_at=_first(clears, start + 1, step.start + 1),
-                      output_tokens=_output(previous, log))
+                      prompt=_first(log.rounds, start, step.start), cleared_at=_last(clears, start + 1, step.start + 1),
+                      run=_last(log.prompts, start, step.start), output_tokens=_output(previous, log))
         previous = step
 
 
@@ -160,6 +160,11 @@ def divergence(lane: Lane, recorded: Lane) -> int | None:
 def _first(indices: Sequence[int], start: int, stop: int) -> int | None:
     position = bisect_left(indices, start)
     return indices[position] if position < len(indices) and indices[position] < stop else None
+
+
+def _last(indices: Sequence[int], start: int, stop: int) -> int | None:
+    position = bisect_left(indices, stop) - 1
+    return indices[position] if position >= 0 and indices[position] >= start else None
 
 
 def _output(step: Step | None, log: Log) -> int:

@@ -154,6 +154,11 @@ class Log:
         return [m.index for m in self.messages if m.role == "user" and m.origin in ("human", "nudge")]
 
     @cached_property
+    def prompts(self) -> list[int]:
+        """Indices of a person's prompts: each starts a run, in which the program's nudges may start more rounds."""
+        return [m.index for m in self.messages if m.role == "user" and m.origin == "human"]
+
+    @cached_property
     def pinned(self) -> list[int]:
         """Indices of system messages, which no policy drops."""
         return [m.index for m in self.messages if m.origin == "system"]

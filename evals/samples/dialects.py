@@ -7,7 +7,7 @@ shell and patches and has a module of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
@@ -55,7 +55,7 @@ class Table:
     """Paths are written in full."""
     show: Callable[[Outcome], str] = plain
     """How a file's lines are shown."""
-    wrap: Callable[[str, Action, Outcome], str] = field(default=lambda text, action, outcome: text)
+    wrap: Callable[[str, Action, Outcome], str] | None = None
     """Puts the text into an envelope."""
 
     def lower(self, action: Action) -> Action:
@@ -76,7 +76,8 @@ class Table:
 
     def result(self, action: Action, outcome: Outcome, cwd: str) -> str:
         """What the model gets back."""
-        return self.wrap(self._words(action, outcome, f"{cwd}/{action.target}"), action, outcome)
+        text = self._words(action, outcome, f"{cwd}/{action.target}")
+        return self.wrap(text, action, outcome) if self.wrap else text
 
     def _words(self, action: Action, outcome: Outcome, path: str) -> str:
         shown = path if self.absolute else action.target

@@ -15,8 +15,9 @@ KEEP_ROUNDS = 10
 class Keeper(Protocol):
     """A harness's habit."""
 
-    when: Literal["request", "turn"]
-    """Whether it looks before every request, or only when a turn has ended."""
+    @property
+    def when(self) -> Literal["request", "turn"]:
+        """Whether it looks before every request, or only when a turn has ended."""
 
     def window(self, view: Sequence[Entry], summary: Entry, tokens: int) -> tuple[Entry, ...] | None:
         """The window after a compaction of a view, with a tail of about `tokens`; None where it refuses."""

@@ -22,7 +22,7 @@ def manifest_text(samples: Iterable[Sample]) -> str:
 
 def _table(sample: Sample) -> str:
     scenario, recording = sample.scenario, sample.recording
-    values = {
+    values: dict[str, str | int] = {
         "name": scenario.name, "format": scenario.format, "path": sample.path, "sha256": sample.sha256,
         "bytes": len(sample.data), "steps": recording.steps, "compactions": recording.compactions,
         "repository": scenario.repository, "about": scenario.about, "licence": LICENCE, "origin": ORIGIN,

@@ -50,7 +50,7 @@ class Recorder:
 
     def _controls(self) -> Mapping[str, Callable[[Move], None]]:
         return {"user": self._prompt, "pause": self._pause, "inject": self._inject, "mark": self._mark,
-                "rewind": self._rewind, "compact": lambda move: self._fold("manual"), "micro": self._micro,
+                "rewind": self._rewind, "compact": self._compact, "micro": self._micro,
                 "clear": self._clear}
 
     def _add(self, entry: Entry) -> Entry:
@@ -162,6 +162,9 @@ class Recorder:
         self._meter.rewrite(self._scenario.overhead)
         self._full = fold.after
         self.recording.events.append(fold)
+
+    def _compact(self, move: Move) -> None:
+        self._fold("manual")
 
     def _micro(self, move: Move) -> None:
         """Blank all but the newest results."""

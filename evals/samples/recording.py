@@ -12,6 +12,7 @@ from evals.samples.scenario import Action, Scenario
 from replay.transcript import Usage
 
 Kind = Literal["prompt", "injected", "response", "result", "summary"]
+NO_ACTION = Action(kind="", target="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,11 @@ class Call:
         return self.arguments if isinstance(self.arguments, str) else orjson.dumps(dict(self.arguments)).decode()
 
 
+NO_OUTCOME = Outcome(text="")
+NO_USAGE = Usage()
+NO_CALL = Call(id="", name="", arguments={})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entry:
     """One message of the session; two entries are never equal, so that a window can name them."""
@@ -52,17 +58,17 @@ class Entry:
     text: str = ""
     thinking: str = ""
     calls: tuple[Call, ...] = ()
-    call: Call | None = None
+    call: Call = NO_CALL
     """Of a result: the call that it answers."""
-    action: Action | None = None
-    outcome: Outcome | None = None
+    action: Action = NO_ACTION
+    outcome: Outcome = NO_OUTCOME
     role: str = "user"
     """Of an injected entry: the role it was sent under."""
     detail: str = ""
     """Of an injected entry: what it is."""
     tokens: int = 0
     """Counted with the vocabulary, before the factor of the model."""
-    usage: Usage | None = None
+    usage: Usage = NO_USAGE
     final: bool = False
     """Of a response: it ends the turn."""
     started: float = 0.0
@@ -83,7 +89,7 @@ class Fold:
     after: int
     window: tuple[Entry, ...] = ()
     """The window right after it, the summary included."""
-    summary: Entry | None = None
+    summary: Entry = Entry(kind="summary", time=0.0)
     blanked: tuple[Entry, ...] = ()
     """kind micro: results whose text was cleared."""
     saved: int = 0

@@ -37,22 +37,22 @@ class Facts:
 
     def files(self, *kinds: str) -> list[str]:
         """Files that successful actions of these kinds touched, in order of the first time."""
-        return list(dict.fromkeys(e.action.target for e in self._done(*kinds) if e.action))
+        return list(dict.fromkeys(e.action.target for e in self._done(*kinds)))
 
     def last_new(self, path: str) -> str:
         """The text that the last change of a file put there."""
         new = [str(e.action.get("new") or e.action.get("text"))
-               for e in self._done("edit", "write") if e.action and e.action.target == path]
+               for e in self._done("edit", "write") if e.action.target == path]
         return new[-1] if new else ""
 
     @property
     def failures(self) -> list[str]:
         """The last line of every command that failed and the reason of every edit that did."""
         return [f"{e.action.target.splitlines()[0][:90]}: {e.outcome.text.splitlines()[-1][:120]}"
-                for e in self.entries if e.action and e.outcome and e.outcome.failed and e.outcome.text]
+                for e in self.entries if e.outcome.failed and e.outcome.text]
 
     def _done(self, *kinds: str) -> Iterable[Entry]:
-        return (e for e in self.entries if e.action and e.action.kind in kinds and e.outcome and not e.outcome.failed)
+        return (e for e in self.entries if e.action.kind in kinds and not e.outcome.failed)
 
 
 def _bullets(lines: Sequence[str], most: int = 40) -> str:

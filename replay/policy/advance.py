@@ -42,7 +42,9 @@ class Arrived:
     stop: int
     """The log holds `messages[:stop]` when the request is made."""
     prompt: int | None = None
-    """Log index of the first prompt in it that starts a new run."""
+    """Log index of the first message in it that starts a round: the previous turn ended before it."""
+    run: int | None = None
+    """Log index of the last prompt of a person in it: the run that the request belongs to starts there."""
     output_tokens: int = 0
     """Tokens of the previous response."""
     cleared_at: int | None = None
@@ -110,13 +112,15 @@ def _take(state: State, arrived: Arrived, setting: Setting, events: list[Event])
 
 
 def _prompted(state: State, arrived: Arrived, prompt: int, setting: Setting, events: list[Event]) -> State:
-    """A new run begins: the old one's after-turn stages act before the prompt is taken in."""
+    """A turn ended: its after-turn stages act before what follows is taken in. Only a person starts a new run."""
     state = replace(state, window=state.window.extended(prompt))
     if arrived.response is not None:
         state, _ = _run_stages(state, arrived, setting, "after-turn", events)
+    state = replace(state, told=state.told.new_run())
+    if arrived.run is None:
+        return state
     used = 0 if setting.policy.reactive.scope == "run" else state.reactive_used
-    return replace(state, told=state.told.new_run(), pending_chars=len(setting.log.messages[prompt].text),
-                   reactive_used=used)
+    return replace(state, pending_chars=len(setting.log.messages[arrived.run].text), reactive_used=used)
 
 
 def _clear(state: State, arrived: Arrived, events: list[Event]) -> State:

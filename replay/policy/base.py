@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from replay.errors import ConfigError
 from replay.log import Log
 from replay.transcript import Message
 from replay.window import Inserted, Mark, Span, Window
+
+
+def check(part: object, name: str, holds: bool, expected: str) -> None:
+    """Refuse a setting of a part that cannot be meant. Raises ConfigError with the setting's name."""
+    if not holds:
+        raise ConfigError(type(part).__name__, name, f"expected {expected}, found {getattr(part, name)!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +155,8 @@ class SummaryRequest:
     previous: tuple[Inserted, ...] = ()
     """Earlier summaries that are part of the input."""
     step: int = 0
+    end: int = 0
+    """Length of the log at this moment."""
     sections: tuple[str, ...] = ()
     """Section names of the imitated harness, in order."""
 

@@ -35,7 +35,7 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
         return Refusal("no_messages_to_compact")
     previous = moment.window.summaries() if stage.merge_previous and cut.base == "window" else ()
     summary = summariser.summarise(SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
-                                                  sections=stage.sections))
+                                                  end=moment.window.end, sections=stage.sections))
     if summary is None:
         return Refusal("summary_unavailable")
     inserted = _known(_inserted(stage, summary, source, previous), moment.window)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from replay.log import Log
-from replay.policy.base import Cut, Moment, Refusal
+from replay.policy.base import Cut, Moment, Refusal, check
 from replay.policy.estimators import Characters
 from replay.window import Span
 
@@ -22,6 +22,10 @@ class KeepRounds:
     """
 
     rounds: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse a negative number."""
+        check(self, "rounds", self.rounds >= 0, "0 or more")
 
     def cut(self, moment: Moment) -> Cut | Refusal:
         """The start of the oldest kept round, or `rounds_not_enough`."""
@@ -46,6 +50,10 @@ class KeepTokens:
     tail_tokens: int = 20_000
     boundary: Literal["turn", "response-or-prompt"] = "response-or-prompt"
     estimator: Characters = field(default_factory=Characters, metadata={"part": "estimator"})
+
+    def __post_init__(self) -> None:
+        """Refuse a negative number."""
+        check(self, "tail_tokens", self.tail_tokens >= 0, "0 or more tokens")
 
     def cut(self, moment: Moment) -> Cut | Refusal:
         """The boundary at or before the raw cut, or the reason why everything stays."""
@@ -109,6 +117,10 @@ class KeepMessages:
     """Keeps the newest messages; a cut that would part a result from its call moves back to the call."""
 
     messages: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse a negative number."""
+        check(self, "messages", self.messages >= 0, "0 or more")
 
     def cut(self, moment: Moment) -> Cut | Refusal:
         """The cut, or `everything_fits`."""

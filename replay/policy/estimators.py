@@ -9,10 +9,15 @@ from typing import Literal
 
 from replay.blocks import Block, Image, Reasoning, Text, ToolCall, ToolResult
 from replay.log import Log
+from replay.policy.base import check
 from replay.transcript import Message
 from replay.window import Window
 
 Rounding = Literal["floor-total", "floor-each", "ceil-each"]
+Counted = Literal["text", "reasoning", "result", "result-name", "call-name", "arguments", "arguments-repr", "call-list",
+                  "role"]
+"""What of a message has characters: text and results as they stand; a call's name, its arguments as JSON
+(`arguments`) or as Python prints them (`arguments-repr`), or the JSON list of all calls (`call-list`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +30,20 @@ class Characters:
 
     divisor: int = 4
     rounding: Rounding = "ceil-each"
-    counts: tuple[str, ...] = ("text", "reasoning", "result", "call-name", "arguments")
+    counts: tuple[Counted, ...] = ("text", "reasoning", "result", "call-name", "arguments")
     image_chars: int = 0
     overhead: int = 0
     """Tokens added for each message (only with rounding for each)."""
     unit: Literal["message", "request"] = "message"
     """`request`: what stands between two responses is one message, as pydantic-ai keeps it."""
+    system: bool = True
+    """System messages of the log count (False: the harness keeps them outside of what it measures)."""
+    unmeasured_frame: str = ""
+    """Text in front of a summary that the harness adds to the request alone, after it has measured."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be divided by."""
+        check(self, "divisor", self.divisor > 0, "a positive number")
 
     def weights(self, messages: Sequence[Message]) -> list[int]:
         """Characters of each message (floor-total), or tokens of each (rounding for each)."""
@@ -51,9 +64,13 @@ class Characters:
         return size + extra_chars // self.divisor
 
     def _chars(self, message: Message) -> int:
+        if message.origin == "system" and not self.system:
+            return 0
         total = sum(self._block_chars(b) for b in message.blocks)
         if "call-list" in self.counts and message.calls:
             total += len(json.dumps([_plain_call(c) for c in message.calls], ensure_ascii=False))
+        if message.origin == "summary" and message.text.startswith(self.unmeasured_frame):
+            total -= len(self.unmeasured_frame)
         return total + (len(message.role) if "role" in self.counts else 0)
 
     def _block_chars(self, block: Block) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -32,16 +33,14 @@ def policy(name: str) -> Policy:
     if name == RECORDED.name:
         return RECORDED
     base, overrides = _split(name)
-    if ":" in base:
+    if ":" in base and not overrides:
         return _from_object(base)
-    path = _policy_file(base)
-    table = _parse(path)
-    table.setdefault("name", path.stem)
+    table, where = (to_spec(_from_object(base)), base) if ":" in base else _from_file(_policy_file(base))
     for key, value in overrides:
         _override(table, key, value, name)
     if overrides:
         table["name"] = name
-    return policy_from(table, str(path) if path.parent != PRESET_FOLDER else f"preset {path.stem}")
+    return policy_from(table, where)
 
 
 def policy_from(table: Mapping[str, Any], where: str = "policy") -> Policy:
@@ -53,6 +52,10 @@ def policy_from(table: Mapping[str, Any], where: str = "policy") -> Policy:
     for stage in made.stages:
         if (stage.cut is None) == (stage.tool_results is None):
             raise ConfigError(where, f"stages.{stage.name}", "a stage needs either a cut or a tool_results rule")
+    cutting = [stage.name for stage in made.stages if stage.cut is not None]
+    if made.reactive.stage and made.reactive.stage not in cutting:
+        raise ConfigError(where, "reactive.stage", f"no stage with a cut is called {made.reactive.stage!r}; "
+                                                   f"those are {', '.join(cutting) or 'none'}")
     return made
 
 
@@ -69,7 +72,7 @@ def spec_hash(made: Policy) -> str:
 
 def _split(name: str) -> tuple[str, list[tuple[str, Any]]]:
     head, colon, tail = name.rpartition(":")
-    if not colon or "=" not in tail:
+    if not colon or ("=" not in tail and head not in preset_names()):
         return name, []
     pairs = []
     for piece in tail.split(","):
@@ -99,6 +102,12 @@ def _policy_file(name: str) -> Path:
     raise UnknownName("policy", name, [*preset_names(), RECORDED.name])
 
 
+def _from_file(path: Path) -> tuple[dict[str, Any], str]:
+    table = _parse(path)
+    table.setdefault("name", path.stem)
+    return table, str(path) if path.parent != PRESET_FOLDER else f"preset {path.stem}"
+
+
 def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -115,19 +124,39 @@ def _from_object(target: str) -> Policy:
 
 
 def _override(table: dict[str, Any], key: str, value: Any, where: str) -> None:
-    """Set a key that is named by the end of its dotted path; with several places see `_targets`."""
-    places = list(_places(table, key.split(".")))
+    """Set a key that is named by the end of its dotted path; one that stands at its default is set in its table."""
+    places = list(_places(table, key.split("."))) or _unset_place(table, key)
     if not places:
-        if "." not in key:
-            table[key] = value
-            return
-        raise ConfigError(where, key, "no such setting in this policy; `rewindow policies show` lists them")
+        raise ConfigError(where, key, _no_such_setting(table, key))
     first = places[0][0].get(places[0][1])
     for holder, name in places:
         # A setting that stands in several stages with one value (a shared tail) changes in all of them;
         # where the values differ only the first stage's changes.
         if holder.get(name) == first:
             holder[name] = value
+
+
+def _no_such_setting(table: dict[str, Any], key: str) -> str:
+    near = difflib.get_close_matches(key.rpartition(".")[2], set(_keys(table)), n=2)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`rewindow policies show NAME --json` lists them"
+    return f"no such setting in this policy; {hint}"
+
+
+def _keys(table: Any) -> Iterator[str]:
+    if isinstance(table, dict):
+        yield from table
+    if isinstance(table, (dict, list)):
+        for value in table.values() if isinstance(table, dict) else table:
+            yield from _keys(value)
+
+
+def _unset_place(table: dict[str, Any], key: str) -> list[tuple[dict[str, Any], str]]:
+    """The first table of the key's path that could hold it; building the policy refuses what it does not know."""
+    *path, name = key.split(".")
+    if not path:
+        return [(table, name)] if name in Policy.__dataclass_fields__ else []
+    holders = (holder[last] for holder, last in _places(table, path))
+    return next(([(found, name)] for found in holders if isinstance(found, dict)), [])
 
 
 def _places(table: Any, path: list[str]) -> Iterator[tuple[dict[str, Any], str]]:

@@ -35,7 +35,7 @@ class Reported:
     all the same, `estimate` replaces it by the estimator's size of the window, `unknown` gives None.
     """
 
-    fields: tuple[str, ...] = ("input",)
+    fields: tuple[Literal["input", "output"], ...] = ("input",)
     """`input` (caches included) and `output`."""
     sum_over: Literal["call", "run"] = "call"
     trailing: bool = False

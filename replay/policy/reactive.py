@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from replay.policy.base import check
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiveUp:
@@ -32,6 +34,11 @@ class ForceStage:
     """Name of the stage to force; empty: the first that compacts."""
     identical_retries: int = 0
     """Times the refused request is sent again unchanged before anything else."""
+
+    def __post_init__(self) -> None:
+        """Refuse negative numbers."""
+        check(self, "attempts", self.attempts >= 0, "0 or more")
+        check(self, "identical_retries", self.identical_retries >= 0, "0 or more")
 
 
 REACTIVE_RULES: Mapping[str, type] = {"give-up": GiveUp, "force-stage": ForceStage}

@@ -92,8 +92,7 @@ class Recorded:
 
     def summarise(self, request: SummaryRequest) -> Summary | None:
         """The recorded text, or the fallback's under its own name."""
-        now = max((s.stop for s in request.spans), default=0)
-        known = [c.summary for c in self.compactions if c.summary and c.position <= now]
+        known = [c.summary for c in self.compactions if c.summary and c.position <= request.end]
         if known:
             return Summary(text=known[-1], by=self.name)
         return self.fallback.summarise(request)

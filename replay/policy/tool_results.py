@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from replay.blocks import Block, ToolResult
-from replay.policy.base import Moment, Refusal
+from replay.policy.base import Moment, Refusal, check
 from replay.policy.cuts import KeepTokens
 from replay.transcript import Message
 from replay.window import Mark
@@ -65,6 +65,10 @@ class KeepNewestResults:
 
     keep: int = 10
     placeholder: Placeholder = field(default_factory=Placeholder, metadata={"part": "rendering"})
+
+    def __post_init__(self) -> None:
+        """Refuse a negative number."""
+        check(self, "keep", self.keep >= 0, "0 or more")
 
     def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
         """A mark up to the oldest kept result."""

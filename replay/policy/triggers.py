@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from replay.policy.base import Decision, Moment
+from replay.policy.base import Decision, Moment, check
+from replay.window import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +17,8 @@ class Threshold:
     """Fires when what was measured reaches a level.
 
     The level is `at` × window rounded down, or `tokens`, less `reserve` tokens; `comparison` says whether
-    the level itself fires. With fewer than `minimum_messages` in the window it never does.
+    the level itself fires. With fewer than `minimum_messages` in the window, system messages not counted, it
+    never does.
     """
 
     at: float | None = None
@@ -26,6 +29,12 @@ class Threshold:
     """Tokens taken off the level."""
     comparison: Literal[">=", ">"] = ">="
     minimum_messages: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a level outside of the window."""
+        check(self, "at", self.at is None or 0 < self.at <= 1, "a fraction of the window, above 0 and at most 1")
+        check(self, "tokens", self.tokens is None or self.tokens > 0, "a positive number of tokens")
+        check(self, "reserve", self.reserve >= 0, "a number of tokens, 0 or more")
 
     def level(self, moment: Moment) -> int:
         """The level in tokens."""
@@ -42,10 +51,18 @@ class Threshold:
     def _verdict(self, measured: int | None, level: int, moment: Moment) -> tuple[str, bool]:
         if measured is None:
             return "usage_unknown", False
-        if self.minimum_messages and moment.window.message_count() < self.minimum_messages:
+        if self.minimum_messages and _messages(moment) < self.minimum_messages:
             return "messages_not_enough", False
         reached = measured >= level if self.comparison == ">=" else measured > level
         return ("threshold_exceeded", True) if reached else ("below_threshold", False)
+
+
+def _messages(moment: Moment) -> int:
+    """Messages of the window that are not system messages; a summary is one."""
+    pinned = moment.log.pinned
+    spans = (item for item in moment.window.items if isinstance(item, Span))
+    system = sum(bisect_left(pinned, span.stop) - bisect_left(pinned, span.start) for span in spans)
+    return moment.window.message_count() - system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

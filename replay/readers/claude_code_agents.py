@@ -79,7 +79,7 @@ def progress_groups(lines: Sequence[Line]) -> dict[str, list[Line]]:
     """The messages nested in `agent_progress` lines, by agent."""
     groups: dict[str, list[Line]] = {}
     for line in lines:
-        data = line.value.get("data")
+        data = line.value.get("data") if line.kind == "progress" else None
         if isinstance(data, dict) and data.get("type") == "agent_progress" and (inner := nested(line)):
             agent = string(data.get("agentId")) or string(line.value.get("parentToolUseID")) or "agent"
             groups.setdefault(agent, []).append(inner)

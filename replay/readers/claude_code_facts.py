@@ -38,7 +38,7 @@ def facts_of(lines: Sequence[Line], source: Source) -> Facts:
     sessions = tuple(dict.fromkeys(s for line in lines if line.kind != "progress"
                                    and isinstance(s := line.value.get("sessionId"), str)))
     stem = Path(source.path).name.partition(".")[0]
-    own = stem if stem in sessions else _last(lines, "sessionId") or stem
+    own = stem if stem in sessions else _last(lines, "sessionId") or (sessions[-1] if sessions else stem)
     request = next((u for line in reversed(lines) if line.kind == "pr-link"
                     and isinstance(u := line.value.get("prUrl"), str)), None)
     return Facts(session=own, sessions=sessions, version=_last(lines, "version"),

@@ -66,8 +66,10 @@ def lines_of(records: Iterable[Record], notes: list[ReadNote]) -> list[Line]:
         if not isinstance(value, dict):
             notes.append(not_an_object(number, byte, value))
             continue
-        line = Line(number, byte, string(value.get("type")) or "", string(value.get("uuid")),
-                    string(value.get("parentUuid")), value, value.get("isSidechain") is True)
+        get = value.get
+        kind, uuid, parent = get("type"), get("uuid"), get("parentUuid")
+        line = Line(number, byte, kind if isinstance(kind, str) else "", uuid if isinstance(uuid, str) else None,
+                    parent if isinstance(parent, str) else None, value, get("isSidechain") is True)
         if line.kind not in TALK and (label := unknown(line)):
             odd.add(label, number, byte)
         found.append(line)
@@ -140,7 +142,8 @@ def without_repeats(lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
             if line.kind in TALK:
                 stamped.setdefault(line.stamp, []).append(len(kept))
             kept.append(line)
-            boundary = _open_boundary(line, boundary)
+            if boundary is not None or line.kind == "system":
+                boundary = _open_boundary(line, boundary)
             continue
         original = kept[at]
         preserved = boundary is not None and line.kind in TALK and original.number < boundary.number

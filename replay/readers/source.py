@@ -24,6 +24,7 @@ from replay.transcript import ReadNote
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
          (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_SQLITE = b"SQLite format 3\0"
 _REPAIRS = {
     "bad-utf8": "bytes that are not UTF-8 were replaced",
     "nul-bytes": "NUL bytes were dropped",
@@ -55,6 +56,8 @@ class Source:
     notes: tuple[ReadNote, ...] = ()
     folder: Path | None = field(default=None)
     """The file's folder, for formats that spread over several files; None for standard input."""
+    database: Path | bytes | None = field(default=None, repr=False)
+    """An SQLite database instead of records: where it lies, or its bytes where it was packed or piped."""
 
     @property
     def document(self) -> Any:
@@ -75,7 +78,11 @@ class Source:
 def open_source(path: Path) -> Source:
     """Read a file (gzip and zstd are unpacked) into records. Raises ReadError when it cannot be opened."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            if file.peek(len(_SQLITE)).startswith(_SQLITE):
+                return Source(path=str(path), size_bytes=path.stat().st_size, records=(), is_document=False,
+                              folder=path.parent, database=path)
+            data = file.read()
     except OSError as error:
         raise ReadError(str(path), error.strerror or str(error)) from error
     return parse_source(data, str(path), path.parent)
@@ -84,7 +91,11 @@ def open_source(path: Path) -> Source:
 def parse_source(data: bytes, path: str, folder: Path | None = None) -> Source:
     """Turn the bytes of a file into records and notes."""
     notes: list[ReadNote] = []
-    text = _to_utf8(_decompress(data, path, notes), notes)
+    plain = _decompress(data, path, notes)
+    if plain.startswith(_SQLITE):
+        return Source(path=path, size_bytes=len(plain), records=(), is_document=False, notes=tuple(notes),
+                      folder=folder, database=plain)
+    text = _to_utf8(plain, notes)
     document = _whole_document(text)
     if document is not None:
         records: tuple[Record, ...] = (Record(1, 0, document),)

@@ -89,7 +89,6 @@ class _Chain:
                 durationMs=round(1000 * (entry.time - self._turn_started)))
 
     def _result(self, entry: Entry) -> None:
-        assert entry.call is not None
         parent = self._call_rows[entry.call.id]
         agent = self._ids.hex("agent", 7) if entry.side else ""
         if entry.side:
@@ -120,7 +119,7 @@ class _Chain:
 
     def _fold(self, fold: Fold) -> None:
         if fold.kind == "micro":
-            blanked = [entry.call.id for entry in fold.blanked if entry.call]
+            blanked = [entry.call.id for entry in fold.blanked]
             self._parent = self._row(
                 "system", fold.time, self._parent, subtype="microcompact_boundary", content="Context microcompacted",
                 isMeta=False, level="info", microcompactMetadata={
@@ -131,14 +130,12 @@ class _Chain:
             "system", fold.time, None, logicalParentUuid=self._parent, subtype="compact_boundary",
             content="Conversation compacted", isMeta=False, level="info",
             compactMetadata={"trigger": fold.trigger, "preTokens": fold.before})
-        text = fold.summary.text if fold.summary else ""
-        self._parent = self._row("user", fold.time, boundary, message={"role": "user", "content": text},
-                                 isVisibleInTranscriptOnly=True, isCompactSummary=True)
+        self._parent = self._row("user", fold.time, boundary, isVisibleInTranscriptOnly=True, isCompactSummary=True,
+                                 message={"role": "user", "content": fold.summary.text})
 
 
 def response_messages(entry: Entry, model: str, ids: Ids) -> list[Row]:
     """One message a block, all with the same id; only the last has the whole usage and a reason to stop."""
-    assert entry.usage is not None
     blocks: list[Row] = []
     if entry.thinking:
         blocks.append({"type": "thinking", "thinking": entry.thinking, "signature": _signature(entry.thinking)})
@@ -155,7 +152,6 @@ def response_messages(entry: Entry, model: str, ids: Ids) -> list[Row]:
 
 def result_message(entry: Entry) -> Row:
     """The message of a tool's result."""
-    assert entry.call is not None and entry.outcome is not None
     content: Any = [{"type": "text", "text": entry.text}] if entry.side else entry.text
     block = {"tool_use_id": entry.call.id, "type": "tool_result", "content": content}
     return {"role": "user", "content": [{**block, "is_error": True} if entry.outcome.failed else block]}
@@ -163,15 +159,14 @@ def result_message(entry: Entry) -> Row:
 
 def _copy(entry: Entry, agent: str) -> Row:
     """The interface's copy of a result, where it is small."""
-    assert entry.action is not None and entry.outcome is not None
     action, outcome = entry.action, entry.outcome
     if entry.side:
         inner = list(entry.side.entries())
-        usages = [e.usage for e in inner if e.usage]
+        usages = [e.usage for e in inner if e.kind == "response"]
         calls = sum(len(e.calls) for e in inner)
         return {"toolUseResult": {"status": "completed", "agentId": agent, "totalToolUseCount": calls,
                                   "totalDurationMs": round(1000 * (entry.time - inner[0].time)),
-                                  "totalTokens": usages[-1].total if usages else 0}}
+                                  "totalTokens": usages[-1].total}}
     if action.kind == "bash" and len(outcome.text) <= SMALL_COPY:
         return {"toolUseResult": {"stdout": outcome.text, "stderr": "", "interrupted": False, "isImage": False}}
     if action.kind == "todo":

@@ -81,7 +81,6 @@ class _Rollout:
             self._item(entry.time, **item_of(entry))
 
     def _response(self, entry: Entry) -> None:
-        assert entry.usage is not None
         if entry.thinking:
             self._event(entry.started + 0.8, "agent_reasoning", text=entry.thinking)
             self._item(entry.started + 0.8, type="reasoning", content=None, encrypted_content=None,
@@ -105,8 +104,7 @@ class _Rollout:
 
     def _fold(self, fold: Fold) -> None:
         history = [item_of(entry) for entry in fold.window]
-        text = fold.summary.text if fold.summary else ""
-        self._row("compacted", fold.time, {"message": text, "replacement_history": history})
+        self._row("compacted", fold.time, {"message": fold.summary.text, "replacement_history": history})
         self._context(fold.time)
         self._count(fold.time, {**totals(Usage()), "total_tokens": fold.after})
         self._event(fold.time, "context_compacted")
@@ -114,7 +112,7 @@ class _Rollout:
 
 def item_of(entry: Entry) -> Row:
     """The response item of a message or of a result."""
-    if entry.kind == "result" and entry.call is not None:
+    if entry.kind == "result":
         kind = "custom_tool_call_output" if isinstance(entry.call.arguments, str) else "function_call_output"
         return {"type": kind, "call_id": entry.call.id, "output": entry.text}
     role = {"response": "assistant", "injected": entry.role}.get(entry.kind, "user")

@@ -38,8 +38,7 @@ def _fold(fold: Fold, model: str) -> Row:
     if fold.kind == "clear":
         return {"type": "clear"}
     tail = [entry for entry in fold.window if entry is not fold.summary]
-    summary = [fold.summary] if fold.summary else []
-    return {"type": "compaction", "summary": messages(summary, model), "tail": messages(tail, model)}
+    return {"type": "compaction", "summary": messages([fold.summary], model), "tail": messages(tail, model)}
 
 
 def messages(entries: Iterable[Entry], model: str) -> list[Row]:
@@ -61,7 +60,7 @@ def _request(entry: Entry) -> Row:
 
 
 def _part(entry: Entry) -> Row:
-    if entry.kind != "result" or entry.call is None or entry.outcome is None:
+    if entry.kind != "result":
         return {"content": entry.text, "timestamp": iso(entry.time), "part_kind": "user-prompt"}
     return {"tool_name": entry.call.name, "content": entry.text, "tool_call_id": entry.call.id, "metadata": None,
             "timestamp": iso(entry.time), "outcome": "failed" if entry.outcome.failed else "success",
@@ -69,7 +68,6 @@ def _part(entry: Entry) -> Row:
 
 
 def _response(entry: Entry, model: str) -> Row:
-    assert entry.usage is not None
     parts: list[Row] = []
     if entry.thinking:
         parts.append({"content": entry.thinking, "id": None, "signature": None, "part_kind": "thinking"})

@@ -46,7 +46,7 @@ class _Events:
             self._move(entry.time, None, "user_input", "user_input")
         elif entry.kind == "response":
             self._response(entry)
-        elif entry.call is not None:
+        elif entry.kind == "result":
             self._result(entry, entry.call)
 
     def _move(self, time: float, old: str | None, new: str, reason: str) -> None:
@@ -69,7 +69,6 @@ class _Events:
         self._row("tool_lifecycle", time, tool_name=call.name, tool_call_id=call.id, status=status, **more)
 
     def _result(self, entry: Entry, call: Call) -> None:
-        assert entry.outcome is not None
         self._lifecycle(entry.time, call, "started")
         self._lifecycle(entry.time, call, "failed" if entry.outcome.failed else "completed")
         self._message(entry, "tool", step=self._step, tool_name=call.name, tool_call_id=call.id)
@@ -77,7 +76,6 @@ class _Events:
     def _checkpoint(self, fold: Fold) -> None:
         kept = [self._messages.index(entry) for entry in fold.window if entry in self._messages]
         start = kept[0] if kept else len(self._messages)
-        assert fold.summary is not None
         self._row("checkpoint", fold.time, checkpoint_id="compact_" + self._ids.hex("checkpoint", 32),
                   summary=fold.summary.text, source_message_count=len(self._messages), retain_start_idx=start,
                   messages_compacted=start, created_at=iso(fold.time), metadata={})

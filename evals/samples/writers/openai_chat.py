@@ -28,7 +28,7 @@ def _tool(name: str, keys: Sequence[str]) -> Mapping[str, object]:
 
 
 def _message(entry: Entry) -> Row:
-    if entry.kind == "result" and entry.call is not None:
+    if entry.kind == "result":
         return {"role": "tool", "tool_call_id": entry.call.id, "content": entry.text}
     if entry.kind != "response":
         return {"role": entry.role, "content": entry.text}

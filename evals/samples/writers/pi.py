@@ -54,7 +54,6 @@ class _Tree:
         kept = [self._names[entry] for entry in fold.window if entry in self._names]
         files = {"readFiles": [f for f in fold.read_files if f not in fold.changed_files],
                  "modifiedFiles": list(fold.changed_files)}
-        assert fold.summary is not None
         self._row("compaction", fold.time, summary=fold.summary.text, firstKeptEntryId=kept[0] if kept else None,
                   tokensBefore=fold.before, details=files, fromHook=False)
 
@@ -64,13 +63,11 @@ class _Tree:
             return {"role": "user", "content": content, "timestamp": milliseconds(entry.time)}
         if entry.kind == "response":
             return self._response(entry)
-        assert entry.call is not None and entry.outcome is not None
         return {"role": "toolResult", "toolCallId": entry.call.id, "toolName": entry.call.name,
                 "content": [{"type": "text", "text": entry.text}], "isError": entry.outcome.failed,
                 "timestamp": milliseconds(entry.time)}
 
     def _response(self, entry: Entry) -> Row:
-        assert entry.usage is not None
         blocks: list[Row] = []
         if entry.thinking:
             blocks.append({"type": "thinking", "thinking": entry.thinking, "thinkingSignature": ""})

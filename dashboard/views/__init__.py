@@ -1,0 +1,1 @@
+"""One file a page; each is a script that Streamlit runs."""

@@ -1,0 +1,82 @@
+"""The documentation is tested: every command in the README runs, every command and preset is named there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from replay.cli import COMMANDS
+from replay.policy.load import preset_names
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+_INTERACTIVE = ("dashboard",)
+
+
+def _shell_lines(text: str) -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [line.split("#")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
+
+
+def _rewindow_lines() -> list[str]:
+    lines = [line for line in _shell_lines(README) if line.startswith("rewindow ")]
+    return [line for line in lines if line.split()[1] not in _INTERACTIVE]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout's worth of files and a home folder with sessions of Claude Code and Codex."""
+    base = tmp_path_factory.mktemp("reader")
+    (base / "datasets").symlink_to(ROOT / "datasets")
+    samples = ROOT / "datasets" / "samples"
+    shutil.copytree(samples / "claude-code", base / ".claude" / "projects" / "-home-dev-repo")
+    shutil.copytree(samples / "codex", base / ".codex" / "sessions" / "2026" / "01" / "02")
+    return base
+
+
+@pytest.mark.parametrize("line", _rewindow_lines())
+def test_readme_commands_run(line: str, home: Path) -> None:
+    """Each command of the README ends well, in the order in which a reader meets them."""
+    words = [w.replace("~", str(home)) if w.startswith("~") else w for w in shlex.split(line)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(home)}
+    done = subprocess.run([sys.executable, "-m", "replay.cli", *words[1:]], cwd=home, capture_output=True, text=True,
+                          env=environment, check=False)
+
+    assert 0 == done.returncode, done.stderr
+    assert done.stdout.strip()
+
+
+def test_every_command_is_in_the_readme() -> None:
+    """A command that the README does not mention does not exist for a user."""
+    assert [] == [name for name in COMMANDS if f"rewindow {name}" not in README and name != "demo"]
+
+
+def test_every_preset_is_in_the_readme() -> None:
+    """The README's table names every preset with its proof."""
+    assert [] == [name for name in preset_names() if f"`{name}`" not in README]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    """`--help` of each command says what it does and shows an example."""
+    done = subprocess.run([sys.executable, "-m", "replay.cli", name, "--help"], capture_output=True, text=True,
+                          check=False, cwd=ROOT)
+
+    assert 0 == done.returncode, done.stderr
+    assert f"rewindow {name}" in done.stdout
+
+
+def test_changelog_names_this_version() -> None:
+    """The changelog has an entry for the version in pyproject.toml."""
+    import tomllib
+
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -40,7 +40,8 @@ def card(opened: OpenSession, policy: str, step: int, title: Html) -> Html:
              ("level", _level(opened, policy, step)), ("decision", _decision(view)),
              *(("event", _event(e)) for e in view.events)]
     rows = [cell for name, text in facts for cell in (tag("dt", name), tag("dd", text))]
-    return tag("div", tag("div", title, tag("span", lane.kind, class_="rw-form", title=LANES[lane.kind])), big, tag("div", share, class_="rw-dim"), *_classes(opened, view),
+    head = tag("div", title, tag("span", lane.kind, class_="rw-form", title=LANES[lane.kind]))
+    return tag("div", head, big, tag("div", share, class_="rw-dim"), *_classes(opened, view),
                tag("dl", *rows), class_="rw-card")
 
 

@@ -9,40 +9,21 @@ import altair as alt
 import pandas as pd
 
 from evals.board import PairRow
+from evals.palette import RECORDED_COLOUR, WARNING_COLOUR, colour_of, dash_of
 from evals.series import MARKS
-from replay.policy.load import RECORDED
 
 Chart = Any
 """An Altair chart; its own types differ with what it is made of."""
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31")
-"""Of policies, in order; chosen so that colour-blind people can tell neighbours apart."""
-RECORDED_COLOUR = "#7F7F7F"
-DASHES = ([1, 0], [6, 2], [2, 2], [10, 3, 2, 3])
 SHAPES = ("triangle-down", "diamond", "circle", "stroke", "cross", "square")
 """Of `MARKS`, in order."""
-OVER = "#D55E00"
-
-
-def colour_of(policy: str, policies: Sequence[str]) -> str:
-    """The colour of a policy among those of its run; what was recorded is always grey."""
-    named = [p for p in policies if p != RECORDED.name]
-    return RECORDED_COLOUR if policy == RECORDED.name else COLOURS[named.index(policy) % len(COLOURS)]
-
-
-def _dash_of(policy: str, policies: Sequence[str]) -> list[int]:
-    named = [p for p in policies if p != RECORDED.name]
-    if policy == RECORDED.name:
-        return [1, 0]
-    place = named.index(policy)
-    return DASHES[(place % len(COLOURS) + place // len(COLOURS)) % len(DASHES)]
-
 
 def _policy_scales(drawn: Sequence[str], policies: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
-    legend = alt.Legend(title="policy", orient="top", labelLimit=260, symbolType="stroke", symbolSize=300, columns=5)
+    legend = alt.Legend(title="policy", orient="top", labelLimit=260, symbolType="stroke", symbolSize=300,
+                        symbolOpacity=1, columns=5)
     return (alt.Color("policy:N", legend=legend,
                       scale=alt.Scale(domain=[*drawn], range=[colour_of(p, policies) for p in drawn])),
             alt.StrokeDash("policy:N", legend=legend,
-                           scale=alt.Scale(domain=[*drawn], range=[_dash_of(p, policies) for p in drawn])))
+                           scale=alt.Scale(domain=[*drawn], range=[[*dash_of(p, policies)] for p in drawn])))
 
 
 _TOOLTIP = [alt.Tooltip("step:Q", title="step", format=","), alt.Tooltip("policy:N", title="policy"),
@@ -59,7 +40,7 @@ _MARK_TOOLTIP = [alt.Tooltip("mark:N", title="what"), alt.Tooltip("step:Q", titl
 
 
 def token_curve(curve: pd.DataFrame, marks: pd.DataFrame, drawn: Sequence[str], policies: Sequence[str], usable: int,
-                height: int = 380) -> Chart:
+                height: int = 470) -> Chart:
     """Tokens of each step's view by policy, with the window, thresholds, compactions and what is over the window.
 
     A click picks a step: selection `pick`, field `step`.
@@ -70,7 +51,7 @@ def token_curve(curve: pd.DataFrame, marks: pd.DataFrame, drawn: Sequence[str], 
     y = alt.Y("tokens:Q", title="view, tokens", axis=alt.Axis(format=",d"))
     base = alt.Chart(curve).encode(x=x, y=y, color=colour)
     sent = base.mark_line(strokeWidth=2).encode(strokeDash=dash).transform_filter("datum.sent")
-    unsent = base.mark_line(strokeWidth=1, opacity=0.45).encode(strokeDash=dash)
+    unsent = base.mark_line(strokeWidth=1, opacity=0.6).encode(strokeDash=dash)
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
     hover = base.mark_point(opacity=0, size=60).encode(tooltip=_TOOLTIP).add_params(pick)
     layers = [*_window(curve, usable), unsent, sent, *_thresholds(curve, x, colour), _marks(marks, x, colour), hover]
@@ -80,17 +61,17 @@ def token_curve(curve: pd.DataFrame, marks: pd.DataFrame, drawn: Sequence[str], 
 def _window(curve: pd.DataFrame, usable: int) -> list[Chart]:
     """The usable window as a line; where views go beyond it, what lies above as a band with words."""
     line = pd.DataFrame({"tokens": [usable], "text": [f"usable window {usable:,}"]})
-    rule = alt.Chart(line).mark_rule(strokeWidth=1.5, strokeDash=[8, 3], color=OVER).encode(y="tokens:Q")
-    words = alt.Chart(line).mark_text(align="left", dx=6, dy=-7, color=OVER, fontSize=11).encode(
+    rule = alt.Chart(line).mark_rule(strokeWidth=1.5, strokeDash=[8, 3], color=WARNING_COLOUR).encode(y="tokens:Q")
+    words = alt.Chart(line).mark_text(align="left", dx=6, dy=-7, color=WARNING_COLOUR, fontSize=11).encode(
         y="tokens:Q", x=alt.value(0), text="text:N")
     top = int(curve["tokens"].max()) if len(curve) else 0
     if top <= usable:
         return [rule, words]
     band = pd.DataFrame({"low": [usable], "high": [top], "text": ["over the window: such a request is refused"]})
-    over = alt.Chart(band).mark_rect(opacity=0.08, color=OVER).encode(y=alt.Y("low:Q", title="view, tokens"),
-                                                                      y2="high:Q")
-    said = alt.Chart(band).mark_text(align="left", baseline="top", dx=6, dy=4, color=OVER, fontSize=11).encode(
-        y="high:Q", x=alt.value(0), text="text:N")
+    over = alt.Chart(band).mark_rect(opacity=0.08, color=WARNING_COLOUR).encode(
+        y=alt.Y("low:Q", title="view, tokens"), y2="high:Q")
+    said = alt.Chart(band).mark_text(align="left", baseline="top", dx=6, dy=4, color=WARNING_COLOUR, fontSize=11)
+    said = said.encode(y="high:Q", x=alt.value(0), text="text:N")
     return [over, rule, words, said]
 
 
@@ -120,7 +101,7 @@ def where(curve: pd.DataFrame, step: int, drawn: Sequence[str], policies: Sequen
                                    color=colour.legend(None))
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
     hover = base.mark_point(opacity=0, size=60).encode(tooltip=_TOOLTIP[:4]).add_params(pick)
-    here = alt.Chart(pd.DataFrame({"step": [step]})).mark_rule(strokeWidth=2, color=OVER).encode(x=x)
+    here = alt.Chart(pd.DataFrame({"step": [step]})).mark_rule(strokeWidth=2, color=WARNING_COLOUR).encode(x=x)
     return alt.layer(base.mark_line(strokeWidth=1.5).encode(strokeDash=dash.legend(None)), here, hover).properties(
         height=height)
 

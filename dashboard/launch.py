@@ -21,9 +21,10 @@ PORTS_TRIED = 100
 APP = Path(__file__).parent / "app.py"
 FLAGS = (
     f"--server.address={ADDRESS}", f"--browser.serverAddress={ADDRESS}", "--server.headless=true",
-    "--browser.gatherUsageStats=false", "--server.fileWatcherType=none", "--server.runOnSave=false", "--runner.magicEnabled=false",
-    "--client.toolbarMode=minimal", "--client.showErrorDetails=none", "--client.showErrorLinks=false",
-    "--logger.hideWelcomeMessage=true", "--logger.level=warning", "--theme.primaryColor=#0072B2",
+    "--server.fileWatcherType=none", "--server.runOnSave=false", "--runner.magicEnabled=false",
+    "--browser.gatherUsageStats=false", "--client.toolbarMode=minimal", "--client.showErrorDetails=none",
+    "--client.showErrorLinks=false", "--logger.hideWelcomeMessage=true", "--logger.level=warning",
+    "--theme.light.primaryColor=#0072B2", "--theme.dark.primaryColor=#56B4E9",
 )
 """What Streamlit is told: this machine only, no browser opened, no statistics, no file watcher, no stack traces."""
 

@@ -24,6 +24,10 @@ LANES: Mapping[str, str] = {
 }
 """Kinds of lanes and what each is."""
 
+STAR_AND_PARETO = ("★: more likely than not first alone. Pareto: no other policy beats it on refused sessions, mean "
+                   "view and churn together.")
+"""What the marks of the leaderboard mean."""
+
 _DERIVED = {"run_ended": "L0", "compactions": "L0"}
 """Headline metrics that are counted from events, which carry no level of their own."""
 _COUNT_OF_SESSIONS = {"run_ended"}

@@ -26,8 +26,6 @@ class Comparison:
     baseline: str
     settings: Settings
     jobs: int | None = None
-    prices: str | None = None
-    """Model whose prices were asked for."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError when a name occurs twice or the baseline is not among the policies."""
@@ -92,7 +90,8 @@ def _summary(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[F
         "policies": [{"name": p.name, "spec": spec(p), "spec_hash": spec_hash(p)} for p in job.policies],
         "baseline": job.baseline, "window": job.settings.capacity.window,
         "output_reserve": job.settings.capacity.output_reserve, "tokenizer": job.settings.tokenizer,
-        "prices": job.prices, "cache_model": None, "summariser": job.settings.summariser,
+        "prices": job.settings.pricing.prices or "recorded model",
+        "cache_model": job.settings.pricing.cache, "summariser": job.settings.summariser,
         "trials": [_trial(r, t) for r in rows for t in r.trials],
         "leaderboard": leaderboard.leaderboard(data),
         "pairs": leaderboard.pairs(data, job.baseline),
@@ -141,8 +140,6 @@ def _warnings(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[
     empty = sum(not r.steps for r in rows)
     if empty:
         found.append(f"{empty} of {len(rows)} sessions have no model call: their measurements are missing, not zero")
-    if job.prices:
-        found.append(f"--prices {job.prices}: costs are not part of this comparison")
     return found + failed + _window_warnings(job, rows)
 
 

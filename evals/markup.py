@@ -27,12 +27,12 @@ def joined(*children: str) -> Html:
     return Html("".join(c if isinstance(c, Html) else escaped(c) for c in children))
 
 
-def tag(name: str, *children: str, **attributes: str | float | None) -> Html:
+def tag(element: str, /, *children: str, **attributes: str | float | None) -> Html:
     """An element. Attribute names: `_` stands for `-`, a trailing `_` is dropped; None leaves one out."""
     pairs = "".join(f' {_attribute(k)}="{escaped(_value(v))}"' for k, v in attributes.items() if v is not None)
-    if name in VOID:
-        return Html(f"<{name}{pairs}/>")
-    return Html(f"<{name}{pairs}>{joined(*children)}</{name}>")
+    if element in VOID:
+        return Html(f"<{element}{pairs}/>")
+    return Html(f"<{element}{pairs}>{joined(*children)}</{element}>")
 
 
 def _attribute(name: str) -> str:

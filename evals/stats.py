@@ -1,23 +1,38 @@
-"""Paired statistics: the session is the unit, intervals come with every difference, ranks with every order.
+"""Paired comparison of two policies on the same units: difference, interval, test, and what could have been found.
 
-Functions take arrays of paired values and a seed; the same input gives the same output.
+The unit is the session (or the task), never the step. The parts: `stats_bootstrap` (intervals), `stats_significance` and
+`stats_binary` (tests), `stats_power` (what a study can find), `stats_ratio` (costs), `stats_margins` (non-inferiority),
+`stats_rank` (order), `stats_strata`, `stats_comparable`, `stats_plan`. The same input gives the same output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import isnan, sqrt
 
 import numpy as np
 
-RESAMPLES = 10_000
-SEED = 20_261
-SMALL_SAMPLE = 12
-"""Below this many units the interval comes from sign flips instead of a bootstrap."""
-EXACT_UP_TO = 25
+from evals.stats_binary import is_binary, mcnemar_of, zero_event_upper
+from evals.stats_bootstrap import SEED, Array, Clustered, column_intervals, grouped
+from evals.stats_power import mde_binary, mde_continuous
+from evals.stats_significance import settled, wilcoxon
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+Values = Mapping[str, float | None]
+"""Unit to value; None or NaN where it could not be measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """Values of two policies on the units that both could be measured on, ordered by unit."""
+
+    units: tuple[str, ...]
+    values: Array
+    reference: Array
+    dropped_by_values: int
+    """Units that only the reference has a value for."""
+    dropped_by_reference: int
+    """Units that only the other has a value for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,97 +46,72 @@ class Paired:
     n: int
     mde: float | None
     """Smallest true difference that a study of this size would find four times out of five."""
+    level: float = 0.95
+    """Coverage of the interval: below six clusters less than 95 %, 0 for a single one."""
+    method: str = "percentile"
+    test: str = "wilcoxon"
+    clusters: int = 0
 
 
-def paired(values: Sequence[float], reference: Sequence[float], seed: int = SEED) -> Paired | None:
-    """Mean paired difference with a 95 % interval, Wilcoxon p and minimum detectable effect; None without pairs."""
-    d = np.asarray(values, dtype=float) - np.asarray(reference, dtype=float)
-    if d.size == 0:
-        return None
-    low, high = interval(d, seed)
-    spread = float(d.std(ddof=1)) if d.size > 1 else None
-    return Paired(difference=float(d.mean()), low=low, high=high, p=wilcoxon(d), n=int(d.size),
-                  mde=2.8 * spread / float(np.sqrt(d.size)) if spread is not None else None)
+def matched(values: Values, reference: Values) -> Matched:
+    """The intersection of the units of two policies, and how many either of them drops."""
+    ours, theirs = _known(values), _known(reference)
+    both = sorted(ours.keys() & theirs.keys())
+    return Matched(units=tuple(both), values=np.array([ours[u] for u in both]),
+                   reference=np.array([theirs[u] for u in both]),
+                   dropped_by_values=len(theirs) - len(both), dropped_by_reference=len(ours) - len(both))
 
 
-def interval(values: Sequence[float] | Array, seed: int = SEED, level: float = 0.95) -> tuple[float, float]:
-    """Interval of a mean: percentile bootstrap, or sign-flip permutation below 12 values."""
-    d = np.asarray(values, dtype=float)
-    if d.size == 1 or float(np.ptp(d)) == 0.0:
-        return float(d.mean()), float(d.mean())
-    tail = (1 - level) / 2
-    means = _flipped_means(d, seed) if d.size < SMALL_SAMPLE else resampled_means(d, seed)
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+def _known(values: Values) -> dict[str, float]:
+    return {u: float(v) for u, v in values.items() if v is not None and not isnan(v)}
 
 
-def resampled_means(d: Array, seed: int = SEED, resamples: int = RESAMPLES) -> Array:
-    """Bootstrap means of a vector; the draws depend only on its length and the seed."""
-    draws = np.random.default_rng(seed).integers(0, d.size, (resamples, d.size))
-    means: Array = d[draws].mean(axis=1)
-    return means
+def paired(values: Sequence[float] | Array, reference: Sequence[float] | Array, seed: int = SEED,
+           clusters: Sequence[Hashable] | None = None) -> Paired | None:
+    """Mean paired difference with a 95 % interval, exact test and minimum detectable effect; None without pairs.
 
-
-def _flipped_means(d: Array, seed: int) -> Array:
-    """Means under random signs around the centre: the spread that chance gives so few values."""
-    centre = float(d.mean())
-    if d.size <= 13:
-        codes = np.arange(2 ** d.size)[:, None] >> np.arange(d.size) & 1
-        signs = codes * 2.0 - 1.0
-    else:
-        signs = np.random.default_rng(seed).choice([-1.0, 1.0], (RESAMPLES, d.size))
-    means: Array = centre + (signs * (d - centre)).mean(axis=1)
-    return means
-
-
-def wilcoxon(d: Sequence[float] | Array) -> float:
-    """Two-sided Wilcoxon signed-rank p, zeros by Pratt; 1 where all differences are zero.
-
-    Exact up to 25 differences without zeros or ties, else the normal approximation.
+    Outcomes of 0 and 1 are tested by McNemar, everything else and everything clustered by Wilcoxon on cluster means.
     """
-    values = np.asarray(d, dtype=float)
-    if not np.any(values):
-        return 1.0
-    from scipy import stats
-
-    clean = len(np.unique(np.abs(values))) == values.size and bool(np.all(values))
-    method = "exact" if clean and values.size <= EXACT_UP_TO else "approx"
-    result = stats.wilcoxon(values, zero_method="pratt", method=method)
-    return min(1.0, float(result.pvalue))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm-adjusted p values in the order given, never above 1."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, running = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(order):
-        running = max(running, (len(p_values) - rank) * p_values[i])
-        adjusted[i] = min(1.0, running)
-    return adjusted
+    ours, theirs = np.asarray(values, dtype=float), np.asarray(reference, dtype=float)
+    if ours.size == 0:
+        return None
+    data = grouped(settled(ours - theirs), clusters)
+    found = column_intervals(data, seed)[0]
+    binary = is_binary(ours, theirs) and data.clusters == ours.size
+    return Paired(difference=float(data.estimates[0]), low=found.low, high=found.high, n=int(ours.size),
+                  p=mcnemar_of(ours, theirs).p if binary else wilcoxon((data.sums / data.sizes)[:, 0]),
+                  mde=_mde(data, binary), level=found.level, method=found.method, clusters=data.clusters,
+                  test="mcnemar" if binary else "wilcoxon")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rank:
-    """Where a policy stands among the others, over bootstrap draws of the sessions."""
+def _mde(data: Clustered, binary: bool) -> float | None:
+    """Minimum detectable effect; None where one cluster shows no spread."""
+    if data.clusters < 2:
+        return None
+    if binary:
+        return mde_of_outcomes(data.sums[:, 0])
+    return mde_continuous(standard_error(data), 1)
 
-    low: int
-    high: int
-    """Bounds of a 95 % interval, 1 the best."""
-    p_best: float
+
+def mde_of_outcomes(differences: Array) -> float:
+    """Minimum detectable effect of paired 0/1 outcomes.
+
+    Where no pair differs, the share that might still have differed unseen stands in.
+    """
+    discordance = float(np.mean(differences != 0))
+    return mde_binary(discordance or zero_event_upper(differences.size), differences.size)
 
 
-def ranks(values: Mapping[str, Sequence[float]], smaller_is_better: bool, seed: int = SEED) -> dict[str, Rank]:
-    """Rank intervals of policies measured on the same sessions; policies that tie share the better rank."""
-    names = list(values)
-    table = np.array([values[n] for n in names], dtype=float)
-    if table.size == 0:
-        return {}
-    draws = np.random.default_rng(seed).integers(0, table.shape[1], (RESAMPLES, table.shape[1]))
-    means = np.stack([row[draws].mean(axis=1) for row in table])
-    scores = means if smaller_is_better else -means
-    placed = 1 + (scores[None, :, :] < scores[:, None, :] - 1e-12).sum(axis=1)
-    best = placed == 1
-    share = best / best.sum(axis=0)
-    bounds = np.quantile(placed, [0.025, 0.975], axis=1)
-    return {n: Rank(low=int(bounds[0, i]), high=int(bounds[1, i]), p_best=float(share[i].mean()))
-            for i, n in enumerate(names)}
+def standard_error(data: Clustered) -> float:
+    """Standard error of the first column's ratio of sums over at least two clusters."""
+    apart = data.sums[:, 0] - data.estimates[0] * data.sizes[:, 0]
+    count = data.clusters
+    return sqrt(float(np.sum(apart ** 2)) * count / (count - 1)) / float(data.sizes[:, 0].sum())
+
+
+def paired_by_unit(values: Values, reference: Values, seed: int = SEED,
+                   clusters: Mapping[str, Hashable] | None = None) -> tuple[Paired | None, Matched]:
+    """`paired` on the intersection of named units; the order in which they come makes no difference."""
+    both = matched(values, reference)
+    groups = [clusters.get(u, u) for u in both.units] if clusters is not None else None
+    return paired(both.values, both.reference, seed, groups), both

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evals.costing import Pricing
 from evals.metrics import METRICS
 from evals.metrics.base import Measurement, Trial
 from replay.engine import Lane, Session
@@ -19,6 +20,7 @@ from replay.transcript import Transcript
 
 STEP_COLUMNS = ("step", "tokens", "how", "counted", "status", "mode", "checkpoint", "estimated_tokens", "threshold",
                 "reason", "common_tokens", "messages", "events", "fingerprint",
+                "cache_read_tokens", "cost_units",
                 *(f"{name}_tokens" for name in CLASSES))
 EVENT_COLUMNS = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
                  "tokens_after", "gain", "summariser", "checkpoint", "futile", "attempts", "dropped", "summarised",
@@ -32,6 +34,7 @@ class Settings:
     capacity: Capacity
     tokenizer: str
     summariser: str
+    pricing: Pricing = field(default_factory=Pricing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,26 +105,27 @@ def run_trial(session: Session, policy: Policy, settings: Settings) -> TrialRow:
     """
     try:
         lane = session.replay(policy, settings.capacity, settings.summariser)
-        return _row(session, lane, settings.capacity)
+        return _row(session, lane, settings)
     except Exception as error:  # noqa: BLE001 - the containment boundary: a failed trial is a row
         return TrialRow(policy=policy.name, ok=False, error=f"{type(error).__name__}: {error}")
 
 
-def _row(session: Session, lane: Lane, capacity: Capacity) -> TrialRow:
-    trial = Trial(session=session, lane=lane, capacity=capacity)
+def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:
+    trial = Trial(session=session, lane=lane, capacity=settings.capacity, pricing=settings.pricing)
     measured = tuple(m for metric in METRICS.values() for m in metric.measure(trial))
     return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind, measurements=measured, ended=lane.ended,
-                    steps=tuple(_steps(session, lane)), events=tuple(map(_event, lane.events)))
+                    steps=tuple(_steps(trial)), events=tuple(map(_event, lane.events)))
 
 
-def _steps(session: Session, lane: Lane) -> list[tuple[Any, ...]]:
-    rows = []
-    for view in lane.views:
+def _steps(trial: Trial) -> list[tuple[Any, ...]]:
+    rows, cost = [], trial.cost
+    for view, served in zip(trial.lane.views, cost.served, strict=True):
         decided = view.decision
         numbers = (decided.estimated_tokens, decided.threshold, decided.reason) if decided else (None, None, None)
         rows.append((view.step, view.figure.tokens, view.figure.how, view.counted, view.status, view.mode,
                      view.checkpoint, *numbers, view.print.common_tokens, view.print.messages, len(view.events),
-                     view.print.fingerprint.hex()[:16], *session.log.by_class(view.window).values()))
+                     view.print.fingerprint.hex()[:16], round(served.read), round(served.units(cost.model)),
+                     *trial.session.log.by_class(view.window).values()))
     return rows
 
 

@@ -69,6 +69,8 @@ class Lane:
     views: tuple[View, ...]
     ended: int | None = None
     """Step at which the run ended because its request stayed refused; None: it went through."""
+    head: tuple[Inserted, ...] = ()
+    """The policy's layers in front of every view."""
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -103,6 +105,11 @@ class Session:
         return self.gauge.calibration
 
     @cached_property
+    def output_tokens(self) -> list[int]:
+        """Output tokens of each step: recorded, else counted."""
+        return [_output(step, self.log) for step in self.log.steps]
+
+    @cached_property
     def recorded(self) -> Lane:
         """What the harness sent."""
         chain, views, checkpoint = Chain(self.log), [], None
@@ -121,7 +128,8 @@ class Session:
                           summariser=summariser(summariser_name, self.transcript.compactions), head=_layers(policy))
         same_harness = policy.harness == self.transcript.format
         views, ended = self._views(setting)
-        return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended)
+        return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended,
+                    head=setting.head)
 
     def _views(self, setting: Setting) -> tuple[tuple[View, ...], int | None]:
         state, chain, views = State(), Chain(self.log, setting.head), []

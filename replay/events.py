@@ -38,6 +38,8 @@ class Event:
     added: Inserted | None = None
     """The summary."""
     summariser: str | None = None
+    summary_input_tokens: int | None = None
+    """Counted tokens that the summariser read."""
     checkpoint: str | None = None
     futile: bool = False
     """A change that did not make the window smaller."""
@@ -60,6 +62,6 @@ class Event:
     def to_json(self) -> dict[str, Any]:
         """Plain data, without the summary's text."""
         keys = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
-                "tokens_after", "summariser", "checkpoint", "futile", "attempts", "gain")
+                "tokens_after", "summariser", "summary_input_tokens", "checkpoint", "futile", "attempts", "gain")
         lists = {"dropped": list(self.dropped), "summarised": list(self.summarised), "elided": list(self.elided)}
         return {key: getattr(self, key) for key in keys} | lists

@@ -23,6 +23,12 @@ class Print:
     """Messages at the start that are the same as in the previous view."""
     common_tokens: int
     """Counted tokens of those."""
+    kept: int = 0
+    """Common messages without the layers: links of the chain that stay."""
+    links: tuple[bytes, ...] = ()
+    """Values of the chain behind those, one a message."""
+    sizes: tuple[int, ...] = ()
+    """Counted tokens of the view up to each of those links."""
 
 
 class Chain:
@@ -44,7 +50,10 @@ class Chain:
         head, tokens = (0, 0) if self._window is None else (self._head, self._head_tokens)
         common = self._extend(window, _common_messages(self._log, self._window or Window(), window))
         self._window = window
-        return Print(self._links[-1], self._head + len(self._links) - 1, head + common, tokens + self._sizes[common])
+        sizes = tuple(self._head_tokens + size for size in islice(self._sizes, common + 1, None))
+        return Print(fingerprint=self._links[-1], messages=self._head + len(self._links) - 1,
+                     common_messages=head + common, common_tokens=tokens + self._sizes[common],
+                     kept=common, links=tuple(islice(self._links, common + 1, None)), sizes=sizes)
 
     def _extend(self, window: Window, same: int) -> int:
         """Chain what follows on the first `same` messages; the number of messages that both views begin with."""

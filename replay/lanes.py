@@ -58,7 +58,8 @@ def _event(step: int, compaction: RecordedCompaction, before: Window, after: Win
                  reason=f"recorded_{compaction.trigger or compaction.kind}", estimated_tokens=compaction.counter_before,
                  tokens_before=sizes[0], tokens_after=sizes[1], summarised=gone if summary else (),
                  dropped=() if summary else gone, elided=compaction.elided, added=summary,
-                 summariser="recorded" if summary else None, futile=sizes[1] >= sizes[0],
+                 summariser="recorded" if summary else None,
+                 summary_input_tokens=sizes[0] if summary else None, futile=sizes[1] >= sizes[0],
                  checkpoint=f"recorded-{step}" if is_full else None)
 
 

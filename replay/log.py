@@ -171,11 +171,24 @@ class Log:
         """
         starts: list[int] = []
         for message in self.messages:
-            previous = self.messages[message.index - 1] if message.index else None
-            joined = (previous is not None and message.role not in ("assistant", "system")
-                      and previous.role not in ("assistant", "system"))
+            joined = message.index > 0 and same_request(self.messages[message.index - 1], message)
             starts.append(starts[-1] if joined else message.index)
         return starts
+
+    @cached_property
+    def joints(self) -> list[int]:
+        """For each index, the log's length included, the nearest cut at or before it that parts no call from its results."""
+        called: dict[str, int] = {}
+        change = [0] * (len(self.messages) + 2)
+        for index, (calls, answers) in enumerate(self.pairs):
+            for made in (called[i] for i in answers if i in called):
+                change[made + 1] += 1
+                change[index + 1] -= 1
+            called.update(dict.fromkeys(calls, index))
+        found: list[int] = []
+        for index, open_pairs in enumerate(accumulate(change[:-1])):
+            found.append(found[-1] if open_pairs else index)
+        return found
 
     def find(self, start: int, stop: int, wanted: Callable[[Message], bool]) -> int | None:
         """The first index in `[start, stop)` whose message is wanted; None where there is none."""
@@ -190,6 +203,11 @@ class _TokenRuler:
 
     def weights(self, messages: Sequence[Message]) -> list[int]:
         return self.counter.tokens(messages)
+
+
+def same_request(before: Message, after: Message) -> bool:
+    """Whether two neighbours of a log are part of one request: neither is a response or a system message."""
+    return after.role not in ("assistant", "system") and before.role not in ("assistant", "system")
 
 
 def message_class(message: Message) -> str:

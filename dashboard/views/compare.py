@@ -9,9 +9,10 @@ import streamlit as st
 
 from dashboard import charts, data, state, widgets
 from dashboard.data import StoredRun
-from evals.board import LEVELS, PAIR_COLUMNS, BoardRow, Cell, explained
+from evals.board import LEVELS, PAIR_COLUMNS, STAR_AND_PARETO, BoardRow, Cell, explained
 from evals.leaderboard import HEADLINES
 from evals.markup import Html, escaped, joined, tag
+from evals.palette import colour_of
 from evals.series import LANE_COLUMNS
 from replay.policy.load import RECORDED
 
@@ -55,13 +56,12 @@ def _leaderboard(found: Mapping[str, Any]) -> None:
     widgets.put(widgets.table(columns, body))
     used = sorted({c.level for r in rows for c in r.cells})
     widgets.put(tag("p", *(joined(widgets.badge(n), f" {LEVELS[n]}. ") for n in used),
-                    "★: more likely than not first alone. Pareto: no other policy beats it on refused sessions, mean "
-                    "view and churn together.", class_="rw-lead"))
+                    STAR_AND_PARETO, class_="rw-lead"))
 
 
 def _policy(row: BoardRow, names: Sequence[str]) -> Html:
     note = [tag("div", "Pareto", class_="rw-small")] if row.pareto else []
-    return joined(widgets.policy_name(row.policy, charts.colour_of(row.policy, names)), *note)
+    return joined(widgets.policy_name(row.policy, colour_of(row.policy, names)), *note)
 
 
 def _cell(cell: Cell) -> Html:
@@ -85,7 +85,7 @@ def _against_baseline(run: StoredRun, found: Mapping[str, Any]) -> None:
         st.altair_chart(charts.forest(pairs, f"difference: {TITLES[metric]}", found["policies"]), width="stretch")
     with right:
         columns = [joined("policy"), *map(escaped, PAIR_COLUMNS)]
-        colours = {p.policy: charts.colour_of(p.policy, found["policies"]) for p in pairs}
+        colours = {p.policy: colour_of(p.policy, found["policies"]) for p in pairs}
         widgets.put(widgets.table(columns, [[widgets.policy_name(p.policy, colours[p.policy]), *map(escaped, p.words)]
                                             for p in pairs]))
 
@@ -129,7 +129,7 @@ def _numbers(words: Mapping[str, Sequence[str]], drawn: Sequence[str], lanes: Se
     rows = []
     for policy in (p for p in drawn if p in words):
         cells = [*words[policy], *[""] * (len(LANE_COLUMNS) - len(words[policy]))]
-        rows.append([widgets.policy_name(policy, charts.colour_of(policy, lanes)), *map(escaped, cells)])
+        rows.append([widgets.policy_name(policy, colour_of(policy, lanes)), *map(escaped, cells)])
     widgets.put(widgets.table([joined("policy"), *map(escaped, LANE_COLUMNS)], rows))
 
 

@@ -11,6 +11,7 @@ import streamlit as st
 from dashboard import cards, charts, data, messages, state, widgets
 from dashboard.data import StoredRun
 from evals.browse import OpenSession
+from evals.palette import colour_of
 from replay.policy.load import RECORDED
 
 ROWS = 20  # of the two views on one screen
@@ -83,7 +84,7 @@ def _where(run: StoredRun, session: str, step: int, pair: tuple[str, str], lanes
 def _views(run: StoredRun, session: str, opened: OpenSession, step: int, ours: str, theirs: str) -> None:
     lanes = list(opened.policies)
     stored = data.fingerprints(run, session, step)
-    titles = [widgets.policy_name(p, charts.colour_of(p, lanes)) for p in (ours, theirs)]
+    titles = [widgets.policy_name(p, colour_of(p, lanes)) for p in (ours, theirs)]
     for column, policy, title in zip(st.columns(2), (ours, theirs), titles, strict=True):
         with column:
             widgets.put(cards.card(opened, policy, step, title))

@@ -24,7 +24,9 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--output-reserve", type=click.IntRange(min=0), default=0, show_default=True,
                      help="Tokens of the window kept free for the answer."),
         click.option("--tokenizer", default="o200k_base", show_default=True, help="Vocabulary that counts tokens."),
-        click.option("--prices", help="Model whose prices are used for costs."),
+        click.option("--prices", help="Model whose prices are used; default: the model that each session recorded."),
+        click.option("--cache-model", default="auto", show_default=True,
+                     help="Prompt-cache semantics, or FILE.toml:NAME; auto: by the recorded model."),
         click.option("--summariser", default="extractive", show_default=True,
                      help="extractive, recorded, empty or length-model."),
         click.option("--out", type=click.Path(path_type=Path), help="Store the run in this new folder."),
@@ -51,10 +53,14 @@ def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | 
 
 
 def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], baseline: str | None, window: int,
-        output_reserve: int, tokenizer: str, prices: str | None, summariser: str, jobs: int | None) -> dict[str, Any]:
+        output_reserve: int, tokenizer: str, prices: str | None, cache_model: str, summariser: str,
+        jobs: int | None) -> dict[str, Any]:
     """Do the comparison with a progress bar on stderr, and give its summary."""
+    from evals.caches import cache_model as check_cache_model
     from evals.compare import Comparison
     from evals.compare import compare as compare_sessions
+    from evals.costing import Pricing
+    from evals.prices import price as check_price
     from evals.trial import Settings
     from replay.errors import ConfigError
     from replay.find import find
@@ -68,10 +74,13 @@ def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], base
     chosen = tuple(policy(name) for name in policies)
     check_summariser(summariser)
     check_tokenizer(tokenizer)
+    if cache_model != "auto":
+        check_cache_model(cache_model)
+    if prices:
+        check_price(prices)
     settings = Settings(capacity=Capacity(window=window, output_reserve=output_reserve), tokenizer=tokenizer,
-                        summariser=summariser)
+                        summariser=summariser, pricing=Pricing(cache=cache_model, prices=prices))
     files = tuple(find(paths))
-    job = Comparison(files=files, policies=chosen, baseline=baseline or chosen[0].name, settings=settings, jobs=jobs,
-                     prices=prices)
+    job = Comparison(files=files, policies=chosen, baseline=baseline or chosen[0].name, settings=settings, jobs=jobs)
     with progress("sessions", len(files)) as advance:
         return compare_sessions(job, out, lambda result: advance(Path(result.path).name))

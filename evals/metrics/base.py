@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol
 
+from evals.costing import LaneCost, Pricing
 from replay.engine import Lane, Session
 from replay.policy.base import Capacity
 
@@ -24,13 +26,19 @@ class Measurement:
     """Why the value is missing; None where there is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """One policy's lane of one session, as metrics see it."""
 
     session: Session
     lane: Lane
     capacity: Capacity
+    pricing: Pricing = field(default_factory=Pricing)
+
+    @cached_property
+    def cost(self) -> LaneCost:
+        """The lane's bill under the run's cache and price models."""
+        return LaneCost(self.session, self.lane, self.pricing)
 
 
 class Metric(Protocol):

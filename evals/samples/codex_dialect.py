@@ -14,8 +14,6 @@ from evals.samples.recording import Outcome
 from evals.samples.scenario import Action
 from evals.samples.usage import count
 
-_STATUS_KEY = "step"
-
 
 class Codex:
     """Codex: `exec_command`, `apply_patch` and `update_plan`."""

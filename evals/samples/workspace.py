@@ -20,7 +20,7 @@ from evals.samples.scenario import Action
 STORED_SUFFIX, WORKING_SUFFIX = ".py.txt", ".py"
 """Python sources are stored under another suffix, so that the data folder holds no Python."""
 HOME = "/home/dev"
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 120
 
 
 class Workspace:

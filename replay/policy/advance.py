@@ -180,6 +180,7 @@ def _event(stage: Stage, decision: Decision, moment: Moment, done: Compacted, re
                  reactive=reactive, estimated_tokens=decision.estimated_tokens, threshold=decision.threshold,
                  tokens_before=before, tokens_after=after, dropped=done.dropped, summarised=done.summarised,
                  elided=done.elided, added=done.added, summariser=done.summariser,
+                 summary_input_tokens=done.input_tokens,
                  checkpoint=done.checkpoint, futile=after >= before)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replay.policy.base import Cut, Moment, Refusal, Summariser, Summary, SummaryRequest
 from replay.policy.policy import Stage
@@ -19,6 +19,8 @@ class Compacted:
     elided: tuple[int, ...] = ()
     added: Inserted | None = None
     summariser: str | None = None
+    input_tokens: int | None = None
+    """Counted tokens that the summariser read."""
     checkpoint: str | None = None
 
 
@@ -26,7 +28,7 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     """Cut the window and put a summary in the place of what went."""
     if stage.cut is None:
         return Refusal("no_cut")
-    cut = stage.cut.cut(moment)
+    cut = _whole(stage.cut.cut(moment), moment)
     if isinstance(cut, Refusal):
         return cut
     pinned, gone = _split_pinned(moment, spans_before(moment.window.items, cut.keep_from))
@@ -42,8 +44,23 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     items = stage.replacement.place(inserted, pinned, _tail(moment, cut))
     left = [i for span in gone for i in range(span.start, span.stop)]
     return Compacted(window=moment.window.with_items(items), added=inserted, summariser=summary.by,
+                     input_tokens=_input_tokens(moment, source, previous),
                      dropped=tuple(i for i in left if not _inside(i, source)),
                      summarised=tuple(i for i in left if _inside(i, source)), checkpoint=f"checkpoint-{number}")
+
+
+def _input_tokens(moment: Moment, source: tuple[Span, ...], previous: tuple[Inserted, ...]) -> int:
+    """Counted tokens of what the summariser reads: the source as the window shows it, and earlier summaries."""
+    log, marks = moment.log, moment.window.marks
+    read = sum(log.item_size(span, marks, log.tokens) for span in source)
+    return read + sum(log.inserted_size(item, log.tokens) for item in previous)
+
+
+def _whole(cut: Cut | Refusal, moment: Moment) -> Cut | Refusal:
+    """The cut where it parts no call from its result: where a prompt stands between them it moves back to the call."""
+    if isinstance(cut, Refusal):
+        return cut
+    return replace(cut, keep_from=moment.log.joints[cut.keep_from])
 
 
 def elide(stage: Stage, moment: Moment) -> Compacted | Refusal:

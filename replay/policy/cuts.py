@@ -127,9 +127,7 @@ class KeepMessages:
         indices = list(moment.window.indices())
         if len(indices) <= self.messages:
             return Refusal("everything_fits")
-        index = indices[-self.messages] if self.messages else moment.window.end
-        while index > indices[0] and index < moment.window.end and moment.log.messages[index].results:
-            index -= 1
+        index = moment.log.joints[indices[-self.messages] if self.messages else moment.window.end]
         return Cut(keep_from=index) if index > indices[0] else Refusal("no_boundary")
 
 

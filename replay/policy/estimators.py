@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from replay.blocks import Block, Image, Reasoning, Text, ToolCall, ToolResult
-from replay.log import Log
+from replay.log import Log, same_request
 from replay.policy.base import check
 from replay.transcript import Message
 from replay.window import Window
@@ -50,11 +50,9 @@ class Characters:
         chars = [self._chars(m) for m in messages]
         if self.rounding == "floor-total":
             return chars
-        if self.unit == "request":
-            chars = _by_request(messages, chars)
-        if self.rounding == "floor-each":
-            return [c // self.divisor + self.overhead for c in chars]
-        return [-(-c // self.divisor) + self.overhead for c in chars]
+        if self.unit == "message":
+            return [self._rounded(c) + self.overhead for c in chars]
+        return list(self._by_request(messages, chars))
 
     def tokens(self, log: Log, window: Window, extra_chars: int = 0) -> int:
         """Estimated tokens of a window and `extra_chars` of text that is not in it."""
@@ -62,6 +60,20 @@ class Characters:
         if self.rounding == "floor-total":
             return (size + extra_chars) // self.divisor
         return size + extra_chars // self.divisor
+
+    def _rounded(self, chars: int) -> int:
+        return chars // self.divisor if self.rounding == "floor-each" else -(-chars // self.divisor)
+
+    def _by_request(self, messages: Sequence[Message], chars: list[int]) -> Iterator[int]:
+        """Each message weighs what it adds to its request, so that a request is rounded once, whole or in part."""
+        total = 0
+        for i, more in enumerate(chars):
+            if i and same_request(messages[i - 1], messages[i]):
+                yield self._rounded(total + more) - self._rounded(total)
+                total += more
+            else:
+                yield self._rounded(more) + self.overhead
+                total = more
 
     def _chars(self, message: Message) -> int:
         if message.origin == "system" and not self.system:
@@ -104,20 +116,6 @@ _CALL_CHARS: Mapping[str, Callable[[ToolCall], int]] = {
     "arguments": lambda call: len(call.arguments),
     "arguments-repr": _repr_chars,
 }
-
-
-def _by_request(messages: Sequence[Message], chars: list[int]) -> list[int]:
-    """Move the characters of each request to its first message, so that rounding happens once a request."""
-    moved = list(chars)
-    first = 0
-    for i in range(1, len(messages)):
-        joined = messages[i].role not in ("assistant", "system") and messages[i - 1].role not in ("assistant", "system")
-        if not joined:
-            first = i
-            continue
-        moved[first] += moved[i]
-        moved[i] = 0
-    return moved
 
 
 ESTIMATORS: Mapping[str, type] = {"characters": Characters}

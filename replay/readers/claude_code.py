@@ -10,7 +10,7 @@ from typing import Any
 from replay.readers.claude_code_agents import file_groups, inline_groups, progress_groups, starts_of, threads_of
 from replay.readers.claude_code_facts import Facts, facts_of, outcome_of
 from replay.readers.claude_code_files import agent_files, subagent_files
-from replay.readers.claude_code_lines import SIDE_TYPES, TALK, Line, lines_of, without_repeats
+from replay.readers.claude_code_lines import SIDE_TYPES, TALK, Line, lines_of, string, without_repeats
 from replay.readers.claude_code_thread import write_thread
 from replay.readers.claude_code_tree import Branches, branches_of
 from replay.readers.source import Record, Source
@@ -70,16 +70,13 @@ def _records(source: Source) -> Sequence[Record]:
 
 def _session(source: Source, main: Sequence[Line], side: Sequence[Line], notes: list[ReadNote]) -> Transcript:
     facts = facts_of(main, source)
-    branches = _branches(main, facts.leaf, notes)
-    thread, count = write_thread("main", branches.active, notes)
-    abandoned = [write_thread(f"abandoned-{branch[0].uuid or branch[0].number}", branch, notes)[0]
-                 for branch in branches.abandoned]
-    starts = starts_of(main, thread)
-    files = agent_files(Path(source.path), facts.sessions, starts.by_agent) if source.folder else []
+    thread, count, abandoned = _threads(_branches(main, facts.leaf, notes), notes)
+    starts = starts_of(main)
+    files = agent_files(Path(source.path), facts.sessions, starts) if source.folder else []
     groups = {**progress_groups(main), **inline_groups(side), **file_groups(files, notes)}
     extra = {**facts.extra, "subagent_files": [str(f.path) for f in files]} if files else facts.extra
     return _transcript(source, facts, thread, count, notes, extra,
-                       subagents=tuple(threads_of(groups, starts, notes)), abandoned=tuple(abandoned),
+                       subagents=tuple(threads_of(groups, starts, thread, notes)), abandoned=abandoned,
                        parent_session=_before(facts))
 
 
@@ -90,15 +87,26 @@ def _before(facts: Facts) -> str | None:
 
 
 def _agent_session(source: Source, lines: Sequence[Line], notes: list[ReadNote]) -> Transcript:
-    """A sub-agent's file: its thread is the main one here."""
+    """A sub-agent's file: its thread is the main one here; threads of other agents in it are sub-agents."""
     facts = facts_of(lines, source)
-    branches = _branches(lines, facts.leaf, notes)
-    thread, count = write_thread("main", branches.active, notes)
-    inner = threads_of(progress_groups(lines), starts_of(lines, thread), notes)
+    groups = inline_groups([line for line in lines if line.is_side])
     stem = Path(source.path).name.partition(".")[0].removeprefix("agent-")
-    agent = next((a for line in lines if isinstance(a := line.value.get("agentId"), str)), stem)
-    return _transcript(source, facts, thread, count, notes, facts.extra, session_id=agent,
-                       subagents=tuple(inner), parent_session=facts.session)
+    own = stem if stem in groups else next(iter(groups))
+    branches = _branches(lines if len(groups) == 1 else groups[own], facts.leaf, notes)
+    thread, count, abandoned = _threads(branches, notes)
+    others = {**progress_groups(lines), **{key: group for key, group in groups.items() if key != own}}
+    agent = next((a for line in groups[own] if (a := string(line.value.get("agentId")))), stem)
+    return _transcript(source, facts, thread, count, notes, facts.extra, session_id=agent, abandoned=abandoned,
+                       subagents=tuple(threads_of(others, starts_of(lines), thread, notes)),
+                       parent_session=facts.session)
+
+
+def _threads(branches: Branches, notes: list[ReadNote]) -> tuple[Thread, int, tuple[Thread, ...]]:
+    """The main thread, its number of messages, and the abandoned branches."""
+    thread, count = write_thread("main", branches.active, notes)
+    abandoned = (write_thread(f"abandoned-{branch[0].uuid or branch[0].number}", branch, notes)[0]
+                 for branch in branches.abandoned)
+    return thread, count, tuple(abandoned)
 
 
 def _branches(lines: Sequence[Line], leaf: str | None, notes: list[ReadNote]) -> Branches:
@@ -108,7 +116,7 @@ def _branches(lines: Sequence[Line], leaf: str | None, notes: list[ReadNote]) ->
                               text=f"record that repeats an earlier one x {len(repeats)}; left out"))
     branches = branches_of(kept, leaf)
     if branches.detached:
-        notes.append(_detached(branches.detached, kept[0]))
+        notes.append(_detached(branches.detached, next((line for line in kept if line.uuid), kept[0])))
     return branches
 
 

@@ -7,7 +7,7 @@ Inline lines marked `isSidechain` (1.0), files of their own (2.0 and later), mes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replay.errors import ReadError
 from replay.readers.claude_code_files import AgentFile
@@ -18,33 +18,14 @@ from replay.readers.source import open_source
 from replay.transcript import ReadNote, Thread
 
 
-@dataclass(frozen=True)
-class Starts:
-    """Which call of the main thread started which sub-agent."""
-
-    by_agent: Mapping[str, str]
-    by_prompt: Mapping[str, Sequence[str]]
-
-    def call_of(self, agent: str, thread: Thread, taken: set[str]) -> str | None:
-        """The id of the call that started a sub-agent, by its id or else by its first prompt."""
-        if agent in self.by_agent:
-            return self.by_agent[agent]
-        prompt = thread.messages[0].text.strip() if thread.messages else ""
-        return next((call for call in self.by_prompt.get(prompt, ()) if call not in taken), None)
-
-
-def starts_of(lines: Sequence[Line], main: Thread) -> Starts:
-    """The starts that the main lines and the main thread's calls tell of."""
-    by_agent: dict[str, str] = {}
-    by_prompt: dict[str, list[str]] = {}
+def starts_of(lines: Sequence[Line]) -> dict[str, str]:
+    """Which call started which agent, by the agent's id, as the main lines of a file tell it."""
+    found: dict[str, str] = {}
     for line in lines:
-        agent, started_by = _named(line)
-        if agent and started_by:
-            by_agent.setdefault(agent, started_by)
-    for call in main.tool_calls():
-        if call.name in ("Task", "Agent") and isinstance(prompt := call.mapping.get("prompt"), str):
-            by_prompt.setdefault(prompt.strip(), []).append(call.id)
-    return Starts(by_agent, by_prompt)
+        agent, call = _named(line)
+        if agent and call:
+            found.setdefault(agent, call)
+    return found
 
 
 def _named(line: Line) -> tuple[str | None, str | None]:
@@ -86,18 +67,33 @@ def progress_groups(lines: Sequence[Line]) -> dict[str, list[Line]]:
     return groups
 
 
-def threads_of(groups: Mapping[str, Sequence[Line]], starts: Starts, notes: list[ReadNote]) -> list[Thread]:
-    """A thread for each sub-agent, linked to the call that started it where that is known."""
+def threads_of(groups: Mapping[str, Sequence[Line]], starts: Mapping[str, str], main: Thread,
+               notes: list[ReadNote]) -> list[Thread]:
+    """A thread for each sub-agent, linked to the call that started it.
+
+    The call is known by the agent's id (`starts`), or else it is the first call of the main thread with the
+    agent's first prompt that started no other agent.
+    """
+    by_prompt = _calls_by_prompt(main) if groups else {}
     taken: set[str] = set()
     threads: list[Thread] = []
     for agent, lines in groups.items():
         kept, _ = without_repeats(lines)
         thread, _ = write_thread(agent, in_order(kept), notes)
-        call = starts.call_of(agent, thread, taken)
+        prompt = thread.messages[0].text.strip() if thread.messages else ""
+        call = starts.get(agent) or next((c for c in by_prompt.get(prompt, ()) if c not in taken), None)
         if call is not None:
             taken.add(call)
         threads.append(replace(thread, parent_call=call))
     return threads
+
+
+def _calls_by_prompt(main: Thread) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for call in main.tool_calls():
+        if call.name in ("Task", "Agent") and isinstance(prompt := call.mapping.get("prompt"), str):
+            found.setdefault(prompt.strip(), []).append(call.id)
+    return found
 
 
 def file_groups(files: Sequence[AgentFile], notes: list[ReadNote]) -> dict[str, list[Line]]:

@@ -56,7 +56,7 @@ def agent_files(path: Path, sessions: Collection[str] | None = None,
 
 
 @lru_cache(maxsize=64)
-def _beside(folder: Path, changed: int) -> tuple[AgentFile, ...]:
+def _beside(folder: Path, changed: int) -> tuple[AgentFile, ...]:  # noqa: ARG001  (it is a key of the cache)
     """The files right in a folder that are named as sub-agents'; `changed`, its change time, tells of new ones."""
     return tuple(map(_agent_file, folder.glob(_PATTERN)))
 

@@ -27,6 +27,8 @@ _PROGRESS = frozenset({
     "agent_progress", "bash_progress", "hook_progress", "mcp_progress", "waiting_for_task", "query_update",
     "search_results_received", "",
 })
+_CROWD = 16
+"""A time that more records share than this does not tell them apart."""
 SIDE_TYPES = _SIDE | {"progress", "attachment", "system"}
 """Record types besides messages, by which a file can be told."""
 
@@ -167,7 +169,10 @@ def _rewritten(line: Line, boundary: Line | None, kept: Sequence[Line],
                stamped: Mapping[str, list[int]]) -> int | None:
     """Index of the record that a line with another uuid repeats."""
     stamp = line.stamp
-    for at in stamped.get(stamp, ()) if stamp else ():
+    found = stamped.get(stamp, ())
+    if not stamp or len(found) > _CROWD:
+        return None
+    for at in found:
         old = kept[at]
         is_older = boundary is not None and old.number < boundary.number and stamp < boundary.stamp
         if (is_older or old.value.get("sessionId") != line.value.get("sessionId")) and _same(old, line):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,13 +17,17 @@ import orjson
 from replay.blocks import Block, Image
 from replay.transcript import NOTHING, Message, Origin, ReadNote, RecordedCompaction, Role, Step, Thread, Usage
 
+_LATEST = 1e20
+"""Beyond this a number is no time in any unit."""
+_MOST_TOKENS = 1e12
+
 
 def seconds(value: Any) -> float | None:
     """Seconds since the epoch from ISO 8601 text (no zone: UTC) or epoch s, ms, µs or ns; None otherwise."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
-        return _epoch(float(value))
+        return _epoch(float(value)) if abs(value) < _LATEST else None
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
@@ -31,7 +36,7 @@ def seconds(value: Any) -> float | None:
 
 
 def _epoch_text(value: str) -> float | None:
-    return _epoch(float(value)) if value.isdigit() else None
+    return _epoch(float(value)) if value.isascii() and value.isdigit() and len(value) < 20 else None
 
 
 def _epoch(value: float) -> float:
@@ -43,7 +48,9 @@ def _epoch(value: float) -> float:
 
 def whole(value: Any) -> int:
     """A token count as a whole number; 0 for what is not a number or is negative."""
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else 0
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    return int(value) if 0 < value < _MOST_TOKENS else 0
 
 
 def json_text(value: Any) -> str:
@@ -53,9 +60,15 @@ def json_text(value: Any) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, orjson.JSONEncodeError):
-        import json
+        return _lenient_text(value)
 
+
+def _lenient_text(value: Any) -> str:
+    """JSON text of what orjson refuses: lone surrogates, huge numbers, very deep nesting (then as Python prints it)."""
+    try:
         return json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "[nested too deeply to be shown]"
 
 
 def image(mime: str, data: Any) -> Image:

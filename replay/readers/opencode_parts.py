@@ -111,8 +111,9 @@ def usage_of(native: Any) -> Usage | None:
     if not isinstance(native, dict):
         return None
     cache, thought = mapping(native.get("cache")), whole(native.get("reasoning"))
-    return Usage(input_uncached=whole(native.get("input")), cache_read=whole(cache.get("read")),
-                 cache_write_5m=whole(cache.get("write")), output=whole(native.get("output")) + thought, reasoning=thought)
+    return Usage(
+        input_uncached=whole(native.get("input")), cache_read=whole(cache.get("read")),
+        cache_write_5m=whole(cache.get("write")), output=whole(native.get("output")) + thought, reasoning=thought)
 
 
 def segments(parts: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -101,8 +101,8 @@ def exported(value: dict[str, Any], line: int | None) -> StoredSession:
 
 def _repeated(first: StoredMessage, again: StoredMessage) -> ReadNote:
     same = first.info == again.info and first.parts == again.parts
-    return ReadNote(code="duplicate", line=again.line, text=(
-        f"message {again.id} is written again" + ("; read once" if same else " with other content; the first one holds")))
+    fate = "; read once" if same else " with other content; the first one holds"
+    return ReadNote(code="duplicate", text=f"message {again.id} is written again{fate}", line=again.line)
 
 
 def _objects(value: Any, notes: list[ReadNote], where: str) -> list[dict[str, Any]]:
@@ -148,7 +148,7 @@ class Tables:
         except orjson.JSONDecodeError as error:
             value = f"not JSON: {error}"
         if isinstance(value, dict):
-            return dict(value) if value is data else value
+            return {**value}
         self.notes.append(ReadNote(code="bad-json", line=line, text=(
             f"the data of {table} {key} are no JSON object ({str(value)[:80]}); kept out")))
         return None

@@ -35,7 +35,7 @@ def from_storage(session: StoredSession, path: Path) -> list[StoredSession]:
 def _fill(session: StoredSession, root: Path) -> None:
     folder = root / "message" / session.id
     if not (_NAME.fullmatch(session.id) and folder.is_dir()):
-        session.notes.append(ReadNote(code="missing-messages", text=f"no folder of messages beside session {session.id}"))
+        session.notes.append(ReadNote(code="missing-messages", text=f"no folder of messages of {session.id} beside it"))
         return
     for info in _objects(folder, session.notes):
         name = str(info.get("id"))

@@ -32,6 +32,7 @@ READERS: Mapping[str, str] = {
     "mycodeagent": "replay.readers.mycodeagent:MyCodeAgent",
     "decode": "replay.readers.decode:Decode",
     "openai-chat": "replay.readers.openai_chat:OpenAIChat",
+    "opencode": "replay.readers.opencode:OpenCode",
 }
 """Format name to `module:Class`."""
 

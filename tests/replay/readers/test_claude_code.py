@@ -29,26 +29,26 @@ def user(uuid: str, parent: str | None, content: Any, **more: Any) -> Row:
 
 def said(uuid: str, parent: str | None, response: str, *parts: Row, output: int = 5, **more: Any) -> Row:
     """A line of a response."""
-    usage = {"input_tokens": 10, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 7, "output_tokens": output}
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 7,
+             "output_tokens": output}
     message = {"id": response, "role": "assistant", "model": "claude-x", "content": list(parts), "usage": usage}
     return row("assistant", uuid, parent, message=message, requestId=f"req-{response}", **more)
 
 
 def text(words: str) -> Row:
+    """A text block."""
     return {"type": "text", "text": words}
 
 
 def call(name: str, **arguments: Any) -> Row:
+    """A call block whose id is `name`."""
     return {"type": "tool_use", "id": name, "name": "Bash", "input": arguments}
 
 
 def result(uuid: str, parent: str | None, name: str, content: Any = "done", **more: Any) -> Row:
+    """A user line with the result of a call."""
     part = {"type": "tool_result", "tool_use_id": name, "content": content, **more}
     return user(uuid, parent, [part])
-
-
-def attached(uuid: str, parent: str | None, kind: str, **fields: Any) -> Row:
-    return row("attachment", uuid, parent, attachment={"type": kind, **fields})
 
 
 def read(*rows: Any) -> Transcript:
@@ -56,6 +56,12 @@ def read(*rows: Any) -> Transcript:
     data = b"\n".join(json.dumps(r).encode() for r in rows)
     (transcript,) = ClaudeCode().read(parse_source(data, "case.jsonl"))
     return transcript
+
+
+def score(*rows: Row) -> int:
+    """How surely a file of these records, each twice, is of the format."""
+    data = b"\n".join(json.dumps(r).encode() for r in (*rows, *rows))
+    return ClaudeCode().sniff(parse_source(data, "-"))
 
 
 def shape(transcript: Transcript) -> list[str]:
@@ -77,8 +83,9 @@ class TestResponses:
 
     def test_usage_is_that_of_the_row_with_the_largest_output(self) -> None:
         """A later row with a smaller output does not replace the usage of an earlier one."""
-        t = read(user("u", None, "go"), said("a", "u", "m", text("1"), output=9), said("b", "a", "m", text("2"), output=2))
-        assert (9, 10, 100, 7) == (t.usage.output, t.usage.input_uncached, t.usage.cache_read, t.usage.cache_write_5m)
+        usage = read(user("u", None, "go"), said("a", "u", "m", text("1"), output=9),
+                     said("b", "a", "m", text("2"), output=2)).usage
+        assert (9, 10, 100, 7) == (usage.output, usage.input_uncached, usage.cache_read, usage.cache_write_5m)
 
     def test_results_between_the_rows_follow_the_whole_response(self) -> None:
         """Results written between two rows of a response stand behind the merged message, in order."""
@@ -115,7 +122,8 @@ class TestResponses:
         """A row that repeats the blocks before it adds only what is new."""
         t = read(user("u", None, "go"), said("a", "u", "m", text("1")), said("b", "a", "m", text("1"), call("c1")),
                  said("c", "b", "m", text("1"), call("c1"), text("2")))
-        assert ["1", "c1", "2"] == [b.text if isinstance(b, Text) else getattr(b, "id", "") for b in t.messages[1].blocks]
+        assert [Text(text="1"), Text(text="2")] == [b for b in t.messages[1].blocks if isinstance(b, Text)]
+        assert ["c1"] == [c.id for c in t.messages[1].calls]
 
     def test_a_call_id_that_comes_back_gets_a_name_of_its_own(self) -> None:
         """A tool id that is used again after a resume pairs with its own result."""
@@ -161,7 +169,8 @@ class TestProgramMessages:
 
     def test_session_that_ends_in_an_api_error_failed(self) -> None:
         """The outcome of a session whose last request failed is a failure with the program's words."""
-        outcome = read(user("u", None, "go"), said("a", "u", "m", text("Prompt is too long"), isApiErrorMessage=True)).outcome
+        failed = said("a", "u", "m", text("Prompt is too long"), isApiErrorMessage=True)
+        outcome = read(user("u", None, "go"), failed).outcome
         assert outcome is not None
         assert ("fail", "Prompt is too long") == (outcome.value, outcome.detail)
 
@@ -240,7 +249,7 @@ class TestSpeakers:
         ("background", {"origin": {"kind": "task-notification"}}, "nudge:task_notification"),
         ("typed", {"origin": {"kind": "human"}}, "human"),
         ([{"type": "text", "text": "[Request interrupted by user for tool use]"}], {}, "injected:interruption"),
-        ([{"type": "text", "text": "<system-reminder>x</system-reminder>"}, {"type": "text", "text": "go"}], {}, "human"),
+        ([{"type": "text", "text": "<system-reminder>x"}, {"type": "text", "text": "go"}], {}, "human"),
         ([{"type": "text", "text": "<ide_selection>x</ide_selection>"}], {}, "injected:ide"),
         ("<local-command-caveat>Caveat", {"isMeta": True}, "injected:local_command_caveat"),
         ([{"type": "text", "text": "Base directory"}], {"isMeta": True, "sourceToolUseID": "c"}, "injected:skill"),
@@ -251,94 +260,6 @@ class TestSpeakers:
     def test_origin(self, content: Any, more: Row, expected: str) -> None:
         """Only what a person typed is human; the program's prompts are nudges, its other texts injected."""
         assert [expected] == shape(read(user("u", None, content, **more)))
-
-
-class TestAttachments:
-    """What the program attached to a user turn."""
-
-    def test_results_come_before_what_is_attached(self) -> None:
-        """An attachment written before the result of the same turn follows it in the log."""
-        t = read(user("u", None, "go"), said("a", "u", "m", call("c1")), attached("x", "a", "date_change", newDate="1 May"),
-                 result("r", "a", "c1"), said("z", "x", "n", text("end")))
-        assert ["human", "model", "tool", "injected:date_change", "model"] == shape(t)
-        assert 4 == t.message_count
-
-    @pytest.mark.parametrize(("kind", "fields", "expected"), [
-        ("edited_text_file", {"filename": "a.py", "snippet": "1 x"}, "a.py\n1 x"),
-        ("hook_success", {"content": "context", "stdout": "context"}, "context"),
-        ("hook_additional_context", {"content": ["one", "two"]}, "one\ntwo"),
-        ("file", {"filename": "a", "content": {"type": "text", "file": {"content": "body"}}}, "a\nbody"),
-        ("task_reminder", {"content": [{"id": "1", "status": "pending", "subject": "Write"}]}, "#1 [pending] Write"),
-        ("diagnostics", {"files": [{"uri": "a.go", "diagnostics": [
-            {"message": "unused", "severity": "Error", "range": {"start": {"line": 3, "character": 1}}}]}]},
-         "a.go\n3:1 Error unused"),
-        ("deferred_tools_delta", {"addedLines": ["A", "B"], "removedNames": []}, "A\nB"),
-        ("zz_new", {"content": "news"}, "news"),
-    ])
-    def test_text_that_was_sent(self, kind: str, fields: Row, expected: str) -> None:
-        """The text of an attachment is what its recorded fields hold."""
-        t = read(user("u", None, "go"), attached("x", "u", kind, **fields), said("a", "x", "m", text("ok")))
-        assert (f"injected:{kind}", expected) == (shape(t)[1], t.messages[1].text)
-
-    @pytest.mark.parametrize(("kind", "fields"), [
-        ("hook_success", {"content": "", "stdout": "{}"}), ("hook_system_message", {"content": "for you"}),
-        ("command_permissions", {"allowedTools": []}), ("hook_non_blocking_error", {"stderr": "x"}),
-        ("deferred_tools_delta", {"addedLines": []}), ("zz_new", {"shown": 1}),
-    ])
-    def test_what_only_the_person_saw_is_not_in_the_log(self, kind: str, fields: Row) -> None:
-        """Attachments for the screen alone, and empty ones, are no messages."""
-        t = read(user("u", None, "go"), attached("x", "u", kind, **fields), said("a", "x", "m", text("ok")))
-        assert ["human", "model"] == shape(t)
-
-    def test_reminder_without_recorded_text_is_opaque(self) -> None:
-        """A reminder that the program worded itself marks its place with an opaque block."""
-        t = read(user("u", None, "go"), attached("x", "u", "task_reminder", content=[], itemCount=0))
-        assert (Opaque(label="task_reminder", size_bytes=0),) == t.messages[1].blocks
-
-    def test_queued_prompt_is_the_person_s(self) -> None:
-        """A prompt typed while the model worked is human; a background notice is injected."""
-        t = read(user("u", None, "go"), attached("x", "u", "queued_command", prompt="also this", commandMode="prompt"),
-                 attached("y", "x", "queued_command", prompt="<task-notification>\ndone"))
-        assert ["human", "human:queued_command", "injected:task_notification"] == shape(t)
-
-
-class TestQueue:
-    """Files whose queue was not written as attachments."""
-
-    def queue(self, operation: str, stamp: str = "2026-01-01T00:00:01.500Z", **more: Any) -> Row:
-        """A move of the queue."""
-        return {"type": "queue-operation", "operation": operation, "timestamp": stamp, "sessionId": "s", **more}
-
-    def test_removed_text_was_sent_with_the_next_request(self) -> None:
-        """Text that left the queue during a turn follows the tool results and is seen by the next step."""
-        t = read(user("u", None, "go"), said("a", "u", "m", call("c1")), self.queue("enqueue", content="and docs"),
-                 self.queue("remove"), result("r", "a", "c1"), said("zz", "r", "n", text("ok")))
-        assert ["human", "model", "tool", "human:queued_command", "model"] == shape(t)
-
-    def test_text_that_was_sent_after_a_response_waits(self) -> None:
-        """A move that was written before an earlier response does not reach that response."""
-        t = read(user("u", None, "go"), self.queue("enqueue", content="later"),
-                 self.queue("remove", "2026-01-01T00:00:05.000Z"), said("aa", "u", "m", call("c1")),
-                 result("r", "aa", "c1"), said("zzzzzzz", "r", "n", text("ok")))
-        assert ["human", "model", "tool", "human:queued_command", "model"] == shape(t)
-
-    @pytest.mark.parametrize("operation", ["dequeue", "popAll"])
-    def test_text_that_was_not_sent_in_the_turn_is_no_message(self, operation: str) -> None:
-        """Text that became a prompt of its own, or was taken back, is not added."""
-        t = read(user("u", None, "go"), self.queue("enqueue", content="x"), self.queue(operation), self.queue("remove"))
-        assert ["human"] == shape(t)
-
-    def test_text_that_is_attached_is_not_taken_twice(self) -> None:
-        """Where the file holds the queued prompt as an attachment, the queue adds nothing."""
-        t = read(user("u", None, "go"), self.queue("enqueue", content="x"), self.queue("remove"),
-                 attached("q", "u", "queued_command", prompt="x"))
-        assert ["human", "human:queued_command"] == shape(t)
-
-    def test_text_that_came_as_a_user_line_leaves_the_queue(self) -> None:
-        """A queued notice that became a user line without a move is not sent again by the next one."""
-        t = read(user("u", None, "go"), self.queue("enqueue", content="first"), user("v", "u", "first"),
-                 self.queue("enqueue", content="second"), self.queue("remove"))
-        assert ["go", "first", "second"] == [m.text for m in t.messages]
 
 
 class TestFacts:
@@ -393,16 +314,17 @@ class TestSniffing:
     ])
     def test_known_first_records(self, first: Row) -> None:
         """Each kind of record that can stand first tells the format."""
-        assert 0 < ClaudeCode().sniff(parse_source(json.dumps(first).encode() + b"\n" + json.dumps(first).encode(), "-"))
+        assert 0 < score(first)
 
     @pytest.mark.parametrize("first", [
         {"type": "session_meta", "timestamp": "x", "payload": {}}, {"role": "user", "content": "x"},
-        {"sessionId": "s", "projectHash": "h", "messages": []}, {"type": ["user"], "sessionId": "s", "parentUuid": None},
+        {"sessionId": "s", "projectHash": "h", "messages": []},
+        {"type": ["user"], "sessionId": "s", "parentUuid": None},
         {"type": "message", "parentId": None, "message": {"role": "user"}},
     ])
     def test_other_formats(self, first: Row) -> None:
         """Records of other systems do not."""
-        assert 0 == ClaudeCode().sniff(parse_source(json.dumps(first).encode() + b"\n" + json.dumps(first).encode(), "-"))
+        assert 0 == score(first)
 
     def test_single_record_that_looks_like_a_document(self) -> None:
         """A file of one record is read as one line, even where a field of it is a list."""

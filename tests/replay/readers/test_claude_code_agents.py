@@ -32,17 +32,19 @@ def side(kind: str, uuid: str, parent: str | None, content: Any, **more: Any) ->
 
 
 def task(name: str, prompt: str = "look") -> Row:
+    """A call that starts a sub-agent."""
     return {"type": "tool_use", "id": name, "name": "Task", "input": {"prompt": prompt}}
 
 
 def done(name: str) -> list[Row]:
+    """The result of a call."""
     return [{"type": "tool_result", "tool_use_id": name, "content": "found"}]
 
 
 def nested(uuid: str, kind: str, content: Any, agent: str = "a1", call: str = "c1") -> Row:
     """A sub-agent's message inside a progress record."""
-    inner = {"type": kind, "uuid": uuid, "timestamp": "2026-01-01T00:00:00Z",
-             "message": {"role": kind, "content": content, "id": "n1", "usage": {"input_tokens": 3, "output_tokens": 4}}}
+    message = {"role": kind, "content": content, "id": "n1", "usage": {"input_tokens": 3, "output_tokens": 4}}
+    inner = {"type": kind, "uuid": uuid, "timestamp": "2026-01-01T00:00:00Z", "message": message}
     return {"parentUuid": "a", "sessionId": "s", "uuid": f"p-{uuid}", "type": "progress", "parentToolUseID": call,
             "data": {"type": "agent_progress", "agentId": agent, "message": inner}}
 
@@ -74,8 +76,7 @@ class TestInline:
 
     def test_thread_is_linked_by_its_prompt(self) -> None:
         """Inline lines are a thread of their own, linked to the call that has their prompt."""
-        t = parsed(*MAIN[:2], side("user", "x", None, "look"), side("assistant", "y", "x", [{"type": "text", "text": "z"}]),
-                   MAIN[2])
+        t = parsed(*MAIN[:2], side("user", "x", None, "look"), side("assistant", "y", "x", "z"), MAIN[2])
         assert [("x", "c1", 2, 1)] == [(s.id, s.parent_call, len(s.messages), len(s.steps)) for s in t.subagents]
         assert (3, 10, 1) == (t.message_count, t.usage.output, len(t.steps))
 
@@ -117,7 +118,8 @@ class TestNested:
                    nested("n3", "user", "three", "a1", "c1"))
         assert {"a1": 2, "a2": 1} == {s.id: len(s.messages) for s in t.subagents}
 
-    @pytest.mark.parametrize("inner", [None, [], {"type": "progress"}, {"type": ["user"]}, {"type": "user", "message": 1}])
+    @pytest.mark.parametrize("inner", [
+        None, [], {"type": "progress"}, {"type": ["user"]}, {"type": "user", "message": 1}])
     def test_malformed_progress(self, inner: object) -> None:
         """A nested message that is none is passed over."""
         line = nested("n1", "user", "x")
@@ -220,6 +222,13 @@ class TestOnItsOwn:
     def test_agent_id_from_the_file_s_name(self, tmp_path: Path) -> None:
         """Where no line names the agent, the file does."""
         assert "x7" == only(write(tmp_path / "agent-x7.jsonl", side("user", "u", None, "look"))).session_id
+
+    def test_several_agents_in_one_file(self, tmp_path: Path) -> None:
+        """In a file of several agents' lines the one that the file is named after is the main thread."""
+        lines = [side(kind, f"{name}{kind}", None, "x", agentId=name)
+                 for name in ("a1", "a2") for kind in ("user", "assistant")]
+        t = only(write(tmp_path / "agent-a2.jsonl", *lines))
+        assert ("a2", 2, ["a1"], 10) == (t.session_id, t.message_count, [s.id for s in t.subagents], t.usage.output)
 
     def test_siblings_do_not_claim_each_other(self, tmp_path: Path) -> None:
         """Two sub-agents of one session are not each other's sub-agents."""

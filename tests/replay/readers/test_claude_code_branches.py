@@ -129,7 +129,8 @@ class TestRewinds:
     ])
     def test_other_user_lines_are_no_rewind(self, second: Row) -> None:
         """A tool result, a local command or an injected text beside a prompt takes nothing back."""
-        assert () == read(user("u", None, "go"), said("a", "u"), user("p1", "a", "next"), said("b", "p1"), second).abandoned
+        t = read(user("u", None, "go"), said("a", "u"), user("p1", "a", "next"), said("b", "p1"), second)
+        assert () == t.abandoned
 
 
 class TestBrokenLinks:
@@ -235,7 +236,8 @@ class TestCompactions:
         """Attachments right behind the summary are part of the window; later ones are messages."""
         t = read(user("u", None, "go"), said("a", "u"), boundary("b", "a"), summary("c", "b"),
                  row("attachment", "x", "c", attachment={"type": "file", "filename": "a.py"}),
-                 user("v", "x", "on"), row("attachment", "y", "v", attachment={"type": "date_change", "newDate": "May"}))
+                 user("v", "x", "on"),
+                 row("attachment", "y", "v", attachment={"type": "date_change", "newDate": "May"}))
         assert ["recap", "a.py"] == [m.text for m in t.compactions[0].window if isinstance(m, Message)]
         assert ["go", "ok", "on", "May"] == texts(t)
 

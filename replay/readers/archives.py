@@ -1,0 +1,87 @@
+"""Unpacking gzip and zstd: everything before the first damaged byte, and a note where data are missing."""
+
+from __future__ import annotations
+
+import zlib
+
+from replay.errors import ReadError
+from replay.transcript import ReadNote
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_CHUNK = 1 << 16
+
+
+def unpacked(data: bytes, path: str, notes: list[ReadNote]) -> bytes:
+    """The plain bytes of a file that may be packed. Raises ReadError when nothing comes out of an archive."""
+    if data.startswith(_GZIP):
+        return _checked("gzip", path, notes, *_gunzip(data))
+    if data.startswith(_ZSTD):
+        return _checked("zstd", path, notes, *_unzstd(data))
+    return data
+
+
+def _checked(kind: str, path: str, notes: list[ReadNote], found: bytes, fault: str) -> bytes:
+    if fault and not found:
+        raise ReadError(path, f"not readable as {kind}: {fault}")
+    if fault:
+        notes.append(ReadNote(code="cut-archive", text=f"{kind}: {fault}; what was packed before was read"))
+    return found
+
+
+def _gunzip(data: bytes) -> tuple[bytes, str]:
+    """All members of a gzip file, and what is wrong with it (empty: nothing)."""
+    parts: list[bytes] = []
+    at = 0
+    while data.startswith(_GZIP, at):
+        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        fault = _inflate(member, data, at, parts)
+        if fault:
+            return b"".join(parts), fault
+        at = len(data) - len(member.unused_data)
+    rest = data[at:].strip(b"\x00")
+    return b"".join(parts), "bytes that are no gzip data stand behind the archive" if rest else ""
+
+
+def _inflate(member: zlib._Decompress, data: bytes, at: int, parts: list[bytes]) -> str:
+    for start in range(at, len(data), _CHUNK):
+        before = member.copy()
+        try:
+            parts.append(member.decompress(data[start:start + _CHUNK]))
+        except zlib.error as error:
+            parts.append(_inflate_bytewise(before, data[start:start + _CHUNK]))
+            return str(error)
+        if member.eof:
+            return ""
+    return "the data end early"
+
+
+def _inflate_bytewise(member: zlib._Decompress, chunk: bytes) -> bytes:
+    """What a chunk gives before its first damaged byte."""
+    found: list[bytes] = []
+    for at in range(len(chunk)):
+        try:
+            found.append(member.decompress(chunk[at:at + 1]))
+        except zlib.error:
+            break
+    return b"".join(found)
+
+
+def _unzstd(data: bytes) -> tuple[bytes, str]:
+    """All frames of a zstd file, and what is wrong with it (empty: nothing)."""
+    import zstandard
+
+    parts: list[bytes] = []
+    rest = data
+    while rest.startswith(_ZSTD):
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        for start in range(0, len(rest), _CHUNK):
+            try:
+                parts.append(frame.decompress(rest[start:start + _CHUNK]))
+            except zstandard.ZstdError as error:
+                return b"".join(parts), str(error)
+            if frame.eof:
+                rest = frame.unused_data + rest[start + _CHUNK:]
+                break
+        else:
+            return b"".join(parts), "the data end early"
+    return b"".join(parts), "bytes that are no zstd data stand behind the archive" if rest else ""

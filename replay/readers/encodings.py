@@ -1,0 +1,99 @@
+"""From the encoding of a file to UTF-8 lines: byte-order marks, UTF-16 and UTF-32 with and without one."""
+
+from __future__ import annotations
+
+import codecs
+from typing import NamedTuple
+
+from replay.transcript import ReadNote
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
+         (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_WIDE = {"utf-32-le": (4, 0), "utf-32-be": (4, 3), "utf-16-le": (2, 0), "utf-16-be": (2, 1)}
+"""Encoding to the bytes of a unit and the place in it of an ASCII character."""
+_SAMPLE_BYTES = 256
+_LOST = "�".encode()
+
+
+class Lines(NamedTuple):
+    """The bytes of a file as UTF-8, and where its lines began before."""
+
+    data: bytes
+    shift: int
+    """Bytes in front of the first line: those of a byte-order mark."""
+    starts: tuple[int, ...] | None = None
+    """Offset of each line in the file; None where a line's offset in `data` plus `shift` is it."""
+
+    def start_of(self, line: int, offset: int) -> int:
+        """Offset in the file of a line (from 1) that begins at `offset` of `data`."""
+        return self.starts[line - 1] if self.starts else offset + self.shift
+
+
+def to_utf8(data: bytes, notes: list[ReadNote]) -> Lines:
+    """The same text as UTF-8. Damaged characters of UTF-16 and UTF-32 are replaced and noted."""
+    bom, encoding = next(((b, e) for b, e in _BOMS if data.startswith(b)), (b"", ""))
+    if bom:
+        notes.append(ReadNote(code="byte-order-mark", text=f"a byte-order mark of {encoding.upper()} was skipped",
+                              line=1, byte=0))
+    encoding = encoding or _unmarked(data)
+    if encoding in _WIDE:
+        if not bom:
+            notes.append(ReadNote(code="encoding", text=f"read as {encoding.upper()}, which the file does not say",
+                                  line=1, byte=0))
+        return _from_wide(data, len(bom), encoding, notes)
+    return Lines(data[len(bom):] if bom else data, len(bom))
+
+
+def _unmarked(data: bytes) -> str:
+    """The wide encoding of a file that begins with an ASCII character and holds many; empty for none."""
+    sample = data[:_SAMPLE_BYTES]
+    if b"\x00" not in sample:
+        return ""
+    for encoding, (width, place) in _WIDE.items():
+        columns = [sample[at::width] for at in range(width)]
+        text = columns.pop(place)
+        begins = sample[place:place + 1].strip(b"\x00") and not any(sample[:width].replace(sample[place:place + 1], b""))
+        if begins and text.count(0) * 10 <= len(text) and all(c.count(0) * 2 >= len(c) > 1 for c in columns):
+            return encoding
+    return ""
+
+
+def _from_wide(data: bytes, begin: int, encoding: str, notes: list[ReadNote]) -> Lines:
+    lines: list[bytes] = []
+    starts: list[int] = []
+    lost = 0
+    for start, raw in _wide_lines(data, begin, encoding):
+        line = raw.decode(encoding, "replace").encode()
+        lost += line.count(_LOST)
+        lines.append(line)
+        starts.append(start)
+    if lost and (lost := lost - _genuine(data, encoding)) > 0:
+        notes.append(ReadNote(code="bad-utf8", text=f"{lost} characters that are not valid {encoding.upper()} "
+                                                    "were replaced"))
+    return Lines(b"\n".join(lines), begin, tuple(starts))
+
+
+def _genuine(data: bytes, encoding: str) -> int:
+    return data.count("�".encode(encoding))
+
+
+def _wide_lines(data: bytes, begin: int, encoding: str) -> list[tuple[int, bytes]]:
+    """Lines with their offsets. A line break counts where it stands between whole characters, and also
+    behind a lost byte: then the line before it is damaged, and those after it are not."""
+    width = _WIDE[encoding][0]
+    end_of_line = "\n".encode(encoding)
+    found: list[tuple[int, bytes]] = []
+    start = begin
+    for piece in data[begin:].split(end_of_line):
+        previous = found[-1] if found else None
+        if previous is not None and len(previous[1]) % width and _is_whole(previous, piece, end_of_line):
+            found[-1] = (previous[0], previous[1] + end_of_line + piece)
+        else:
+            found.append((start, piece))
+        start += len(piece) + len(end_of_line)
+    return found
+
+
+def _is_whole(previous: tuple[int, bytes], piece: bytes, end_of_line: bytes) -> bool:
+    """Whether two pieces were torn at bytes that only look like a line break."""
+    return (len(previous[1]) + len(piece)) % len(end_of_line) == 0 and len(piece) % len(end_of_line) != 0

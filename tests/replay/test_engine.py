@@ -1,0 +1,539 @@
+"""Lanes: the recorded one by hand, and rules that hold for every history under every policy."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from replay.blocks import Block, Image, Opaque, Reasoning, ToolCall, ToolResult
+from replay.engine import Lane, Session, View, divergence
+from replay.errors import UnknownName
+from replay.invariants import pairing
+from replay.policy.base import Capacity
+from replay.policy.load import policy, policy_from
+from replay.policy.policy import Policy
+from replay.testing import FixedCounter, Script, summary_message
+from replay.transcript import Message, RecordedCompaction, Transcript, Usage
+from replay.view import lineage, shown_messages
+from replay.window import Inserted, Item, Mark, Span, Window
+
+PRESETS = ("full-history", "mycodeagent", "decode", "decode-adr18", "recorded")
+COUNTER = FixedCounter(())
+"""One token a character of text and results."""
+
+
+def session_of(transcript: Transcript) -> Session:
+    """The session counted by characters."""
+    return Session(transcript, COUNTER)
+
+
+def rendered(session: Session, view: View) -> list[Message]:
+    """The messages of a view."""
+    return [s.message for s in shown_messages(session.log, view.window)]
+
+
+def texts(session: Session, view: View) -> list[str]:
+    """The text of each message of a view."""
+    return [m.text for m in rendered(session, view)]
+
+
+# The recorded lane.
+
+def test_window_of_a_recorded_compaction_is_what_later_steps_see() -> None:
+    """After a full compaction the view is its window tuple in order, then everything that came later."""
+    script = Script().user("a").say("b").user("c").say("d")
+    script.compacted(summary_message("S"), 2, 3, summary="S").user("e").say("f")
+    session = session_of(script.build())
+    views = session.recorded.views
+
+    assert [["a"], ["a", "b", "c"], ["S", "c", "d", "e"]] == [texts(session, v) for v in views]
+    assert ["full_history", "full_history", "compact_checkpoint"] == [v.mode for v in views]
+    assert (None, "recorded-3") == (views[1].checkpoint, views[2].checkpoint)
+
+
+def test_messages_of_a_window_may_stand_in_any_order() -> None:
+    """Kept prompts first and the summary last, as one harness has it; a reminder it added is no summary."""
+    reminder = Message(index=-1, role="user", blocks=(), origin="injected", detail="files")
+    script = Script().user("a").say("b").user("c").say("d").compacted(0, 2, summary_message("S"), reminder)
+    session = session_of(script.user("e").say("f").build())
+    view = session.recorded.views[-1]
+
+    assert ["a", "c", "S", "", "e"] == texts(session, view)
+    assert {"kept": [0, 2, 4], "elided": [], "summarised": [1, 3], "dropped": [], "injected": [2, 3]} == lineage(
+        view, session.log)
+
+
+def test_second_recorded_summary_speaks_for_the_first_one_too() -> None:
+    """What the first summary covered is summarised by the second, not dropped."""
+    script = Script().user("a").say("b").compacted(summary_message("S1"), summary="S1").user("c").say("d")
+    script.compacted(summary_message("S2"), summary="S2").user("e").say("f")
+    session = session_of(script.build())
+
+    assert ["S2", "e"] == texts(session, session.recorded.views[-1])
+    assert [0, 1, 2, 3] == lineage(session.recorded.views[-1], session.log)["summarised"]
+
+
+def recorded_micro(script: Script, *elided: int, placeholder: str = "[gone]") -> Script:
+    """A recorded blanking of results at this place."""
+    script.thread.compactions.append(RecordedCompaction(position=len(script.thread.messages), kind="micro",
+                                                        elided=elided, placeholder=placeholder))
+    return script
+
+
+def test_recorded_blanking_keeps_messages_and_hides_results() -> None:
+    """Blanked results show the harness's placeholder from there on; every message stays."""
+    script = Script().user("a").call("Read").result("long").call("Read").result("longer")
+    session = session_of(recorded_micro(script, 2).say("done").build())
+    view = session.recorded.views[-1]
+
+    assert ["a", "", "[gone]", "", "longer"] == texts(session, view)
+    assert "elided_results" == view.mode
+    assert [2] == lineage(view, session.log)["elided"]
+    assert [("micro", (2,), -2, None)] == [(e.kind, e.elided, e.gain, e.summariser) for e in view.events]
+
+
+def test_recorded_blankings_add_up() -> None:
+    """A second blanking that names a result again changes it once, and its size is counted once."""
+    script = Script().user("a").call("Read").result("x" * 50).call("Read").result("y" * 60)
+    recorded_micro(script, 2).say("b").user("c").call("Read").result("z" * 70)
+    session = session_of(recorded_micro(script, 2, 4).say("d").build())
+    view = session.recorded.views[-1]
+
+    assert ["a", "", "[gone]", "", "[gone]", "b", "c", "", "z" * 70] == texts(session, view)
+    assert sum(map(len, texts(session, view))) == view.counted
+    assert view.counted == sum(session.log.by_class(view.window).values())
+
+
+def test_blanking_over_another_blanking_shows_the_newer_placeholder() -> None:
+    """Where two blankings meet the later one is what the model sees, in text, size and fingerprint."""
+    script = Script().user("a").call("Read").result("x" * 50)
+    recorded_micro(script, 2, placeholder="[first]").call("Read").result("y")
+    session = session_of(recorded_micro(script, 2, placeholder="[second one]").say("b").build())
+    view = session.recorded.views[-1]
+
+    assert ["a", "", "[second one]", "", "y"] == texts(session, view)
+    assert 1 + 12 + 1 == view.counted
+    assert view.print.fingerprint == chain_of(rendered(session, view), ids_of(session))[-1]
+
+
+def test_clear_empties_the_window() -> None:
+    """After the person wiped the conversation the view begins with what follows."""
+    script = Script().user("a").say("b").compacted(kind="clear").user("c").say("d")
+    session = session_of(script.build())
+
+    assert ["c"] == texts(session, session.recorded.views[-1])
+    assert [("clear", "recorded_clear", (0, 1), "recorded")] == [
+        (e.kind, e.reason, e.dropped, e.stage) for e in session.recorded.events]
+
+
+@pytest.mark.parametrize("name", ["full-history", "mycodeagent", "decode-adr18"])
+def test_clear_empties_the_window_of_every_policy(name: str) -> None:
+    """What a person wiped no policy brings back, and the summary of a later compaction does not hold it."""
+    script = Script().user("secret").say("b").user("wiped too").compacted(kind="clear").user("c").say("d")
+    session = session_of(script.build())
+    lane = session.replay(policy(name), Capacity(window=1_000))
+
+    assert ["c"] == texts(session, lane.views[-1])
+    assert ["cleared_by_person"] == [e.reason for e in lane.events if e.kind == "clear"]
+    assert None is divergence(lane, session.recorded)
+
+
+def test_two_clears_before_one_step() -> None:
+    """Of two wipes without a call between them the later one counts."""
+    script = Script().user("a").say("b").user("c").compacted(kind="clear").user("d").compacted(kind="clear").user("e")
+    session = session_of(script.say("f").build())
+    lane = session.replay(policy("full-history"), Capacity(window=1_000))
+
+    assert ["e"] == texts(session, lane.views[-1]) == texts(session, session.recorded.views[-1])
+
+
+def two_hundred() -> Script:
+    """A history of 200 messages, a round each two."""
+    script = Script()
+    for number in range(100):
+        script.user(f"prompt {number}").say(f"answer {number}")
+    return script
+
+
+def test_checkpoint_projects_and_clearing_it_gives_everything_back() -> None:
+    """200 messages with a checkpoint at 120 are 81 in the view; without the checkpoint they are 200 again."""
+    script = two_hundred().compacted(summary_message("S", "system"), *range(120, 200), summary="S")
+    script.thread.fail("asked again")
+    whole = script.build()
+    without = replace(whole, main=replace(whole.main, compactions=()))
+
+    assert 81 == session_of(whole).recorded.views[-1].print.messages
+    assert 200 == session_of(without).recorded.views[-1].print.messages
+    assert 200 == session_of(whole).replay(policy("full-history"), Capacity(window=10**6)).views[-1].print.messages
+
+
+def test_checkpoint_of_a_policy_projects_alike() -> None:
+    """Forty kept rounds of a hundred leave a summary and 80 messages; the log keeps its 200."""
+    script = two_hundred()
+    script.thread.fail("asked")
+    session = session_of(script.build())
+    lane = session.replay(policy("mycodeagent:cut.rounds=40,trigger.tokens=900"), Capacity(window=10**6))
+
+    assert 81 == lane.views[-1].print.messages
+    assert 200 == len(session.log)
+
+
+# Lanes.
+
+def test_kinds_of_lanes() -> None:
+    """The harness's own preset is the re-projected lane, any other an alternative."""
+    session = session_of(Script(format="decode").user("a").say("b").build())
+    lanes = [session.replay(policy(name), Capacity(window=10)) for name in ("recorded", "decode", "mycodeagent")]
+
+    assert ["recorded", "re-projected", "alternative"] == [lane.kind for lane in lanes]
+
+
+def test_session_without_steps_has_empty_lanes() -> None:
+    """A log without a model call has no view, under no policy."""
+    session = session_of(Script().user("a").build())
+
+    assert [()] * 5 == [session.replay(policy(name), Capacity(window=10)).views for name in PRESETS]
+
+
+def test_recorded_figures_are_the_bill() -> None:
+    """Where a view equals the recorded one its figure is the recorded usage, else it is anchored to it."""
+    script = Script().user("a" * 50).call("Read", usage=Usage(input_uncached=150)).result("b" * 90)
+    script.say("c", Usage(input_uncached=240)).user("d").say("e", Usage(input_uncached=242))
+    session = session_of(script.build())
+    lane = session.replay(masked(0), Capacity(window=10**6))
+
+    assert [(150, "recorded"), (240 - 90 + 20, "anchored")] == [
+        (v.figure.tokens, v.figure.how) for v in lane.views[:2]]
+
+
+def masked(keep: int) -> Policy:
+    """Every result but the newest few becomes a placeholder of 20 characters."""
+    return policy_from({"name": "mask", "stages": [{"name": "mask", "tool_results": {"use": "keep-newest", "keep": keep}}]})
+
+
+def test_unknown_summariser_is_named() -> None:
+    """A summariser that does not exist is refused with the ones that do."""
+    session = session_of(Script().user("a").say("b").build())
+
+    with pytest.raises(UnknownName, match="did you mean empty"):
+        session.replay(policy("decode"), Capacity(window=10), "emty")
+
+
+# A prompt between a call and its result.
+
+def test_no_cut_parts_a_call_from_a_late_result() -> None:
+    """Where a prompt came in before the result, a cut at the prompt moves back to the call."""
+    script = Script().user("a" * 40).say("b").call("Read").user("typed meanwhile").result("late").say("c").user("d" * 40)
+    script.say("e")
+    session = session_of(script.build())
+    lane = session.replay(policy("mycodeagent:cut.rounds=2,trigger.tokens=10,trigger.minimum_messages=0"),
+                          Capacity(window=10**6))
+
+    assert [Span(2, 7)] == [i for i in lane.views[-1].window.items if isinstance(i, Span)]
+    assert [] == pairing(rendered(session, lane.views[-1]))
+
+
+# Random histories and random policies.
+
+WORDS = st.text(alphabet="ab \n", max_size=12)
+MOVES = st.one_of(
+    st.tuples(st.just("user"), WORDS), st.tuples(st.just("nudge"), WORDS), st.tuples(st.just("say"), WORDS),
+    st.tuples(st.just("system"), WORDS), st.tuples(st.just("fail"), WORDS),
+    st.tuples(st.just("round"), st.lists(WORDS, min_size=1, max_size=3)),
+    st.tuples(st.just("unanswered"), WORDS), st.tuples(st.just("compact"), st.integers(0, 6)),
+    st.tuples(st.just("micro"), st.integers(0, 6)), st.tuples(st.just("clear"), st.none()))
+HISTORIES = st.lists(MOVES, max_size=14)
+PLAIN = st.lists(MOVES.filter(lambda move: move[0] not in ("compact", "micro", "clear")), max_size=14)
+
+
+def played(moves: list[tuple[str, Any]]) -> Script:
+    """A script from random moves, with a first prompt and a last answer."""
+    script = Script().user("start")
+    for kind, value in moves:
+        _play(script, kind, value)
+    return script.say("end")
+
+
+def _play(script: Script, kind: str, value: Any) -> None:
+    length = len(script.thread.messages)
+    if kind in ("user", "nudge"):
+        script.user(value, nudge=kind == "nudge")
+    elif kind in ("say", "system"):
+        getattr(script, kind)(value)
+    elif kind == "fail":
+        script.thread.fail(value)
+    elif kind == "round":
+        script.call("Read", text="t", count=len(value))
+        for position, text in enumerate(value):
+            script.result(text, call=position)
+    elif kind == "unanswered":
+        script.call("Bash", text=value)
+    elif kind == "clear":
+        script.compacted(kind="clear")
+    elif kind == "micro":
+        recorded_micro(script, *range(0, min(value, length)))
+    else:
+        start = script.thread.messages[-1].index if script.thread.messages[-1].role != "tool" else length
+        script.compacted(summary_message("S" * value), *range(start, length), summary="S")
+
+
+ESTIMATOR = {"rounding": "floor-each", "unit": "request", "divisor": 2}
+CUTS = st.one_of(
+    st.builds(lambda n: {"use": "rounds", "rounds": n}, st.integers(0, 3)),
+    st.builds(lambda n: {"use": "messages", "messages": n}, st.integers(0, 5)),
+    st.just({"use": "nothing"}),
+    st.builds(lambda n, b, e: {"use": "tokens", "tail_tokens": n, "boundary": b, "estimator": e}, st.integers(0, 12),
+              st.sampled_from(["turn", "response-or-prompt"]), st.sampled_from([{}, ESTIMATOR])))
+RULES = st.one_of(
+    st.builds(lambda n, t: {"use": "keep-newest", "keep": n, "placeholder": {"text": "[-]", "tools": t}},
+              st.integers(0, 3), st.sampled_from([[], ["Read"]])),
+    st.builds(lambda n: {"use": "elide-before-tail", "cut": {"tail_tokens": n}, "placeholder": {"text": "[elided]"}},
+              st.integers(0, 12)))
+TRIGGERS = st.one_of(
+    st.just({"use": "always"}), st.builds(lambda n: {"use": "message-count", "more_than": n}, st.integers(0, 8)),
+    st.builds(lambda n, m: {"use": "threshold", "tokens": n, "minimum_messages": m}, st.integers(1, 60),
+              st.integers(0, 4)))
+MEASURES = st.sampled_from([
+    {"use": "estimate"}, {"use": "estimate", "pending": True}, {"use": "report", "trailing": True},
+    {"use": "report", "fields": ["input", "output"], "sum_over": "run", "after_change": "unknown"}, {"use": "larger"}])
+
+
+@st.composite
+def stages(draw: Any, number: int) -> dict[str, Any]:
+    """A stage of random parts."""
+    rule = {"cut": draw(CUTS)} if draw(st.booleans()) else {"tool_results": draw(RULES)}
+    return {"name": f"stage{number}", "scope": draw(st.sampled_from(["before-step", "after-turn"])), **rule,
+            "measure": draw(MEASURES), "trigger": draw(TRIGGERS), "merge_previous": draw(st.booleans()),
+            "summary_input": draw(st.sampled_from(["cut", "view"])), "skip_if_current": draw(st.booleans()),
+            "excludes_later": draw(st.booleans()),
+            "replacement": {"role": draw(st.sampled_from(["user", "system", "assistant"])), "frame": "F ",
+                            "position": draw(st.sampled_from(["head", "last"]))}}
+
+
+@st.composite
+def policies(draw: Any) -> Policy:
+    """A policy of up to three random stages."""
+    made = [draw(stages(n)) for n in range(draw(st.integers(0, 3)))]
+    table: dict[str, Any] = {"name": "random", "stages": made}
+    if draw(st.booleans()):
+        table["layers"] = [{"name": "prompt", "text": "You are."}, {"name": "tools", "tokens": 7}]
+    if draw(st.booleans()):
+        table["reinjection"] = {"use": "session-memory", "enabled": True, "chars": 60}
+    if any("cut" in stage for stage in made) and draw(st.booleans()):
+        table["reactive"] = {"use": "force-stage", "attempts": 2, "scope": draw(st.sampled_from(["step", "run", "session"]))}
+    return policy_from(table)
+
+
+def lane_of(moves: list[tuple[str, Any]], chosen: Policy, summariser: str = "extractive") -> tuple[Session, Lane]:
+    """The lane of a policy over a history in a window that some views exceed."""
+    session = session_of(played(moves).build())
+    return session, session.replay(chosen, Capacity(window=400), summariser)
+
+
+def ids_of(session: Session) -> dict[str, int]:
+    """The order of the first appearance of call ids in a log."""
+    order: dict[str, int] = {}
+    for message in session.log.messages:
+        for block in message.blocks:
+            if isinstance(block, (ToolCall, ToolResult)):
+                order.setdefault(block.id if isinstance(block, ToolCall) else block.call_id, len(order))
+    return order
+
+
+def plain_block(block: Block, order: dict[str, int]) -> list[Any]:
+    """A block as canonical data, written down a second time."""
+    if isinstance(block, ToolCall):
+        return ["call", order[block.id], block.name, orjson.dumps(block.parsed, option=orjson.OPT_SORT_KEYS).decode()]
+    if isinstance(block, ToolResult):
+        return ["result", order[block.call_id], block.text, [i.sha256 for i in block.images]]
+    if isinstance(block, Image):
+        return ["image", block.mime, block.sha256]
+    if isinstance(block, Opaque):
+        return ["opaque", block.label, block.size_bytes]
+    return ["reasoning" if isinstance(block, Reasoning) else "text", block.text]
+
+
+def chain_of(messages: list[Message], order: dict[str, int]) -> list[bytes]:
+    """Every value of the prefix chain over messages, from the empty prefix on."""
+    chain = [hashlib.sha256(b"rewindow view chain 1").digest()]
+    for message in messages:
+        data = orjson.dumps([message.role, [plain_block(b, order) for b in message.blocks]])
+        chain.append(hashlib.sha256(chain[-1] + hashlib.sha256(data).digest()).digest())
+    return chain
+
+
+def size_of(item: Item | None, message: Message) -> int:
+    """Counted tokens of a rendered message; a layer may state its own size."""
+    modelled = item.tokens if isinstance(item, Inserted) else None
+    return len(message.text) if modelled is None else modelled
+
+
+def sized(session: Session, view: View) -> list[tuple[Message, int]]:
+    """The messages of a view with their sizes, one by one."""
+    items: list[Item | None] = []
+    for item in view.window.items:
+        items += [item] if isinstance(item, Inserted) else [None] * (item.stop - item.start)
+    return [(m, size_of(i, m)) for i, m in zip(items, rendered(session, view), strict=True)]
+
+
+RUNS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@RUNS
+@given(HISTORIES, policies())
+def test_views_pair_calls_and_results(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+    """No policy breaks a pair of call and result that the file itself does not break."""
+    session, lane = lane_of(moves, chosen)
+    own = {(v.fault, v.call_id) for v in pairing(session.log.messages)}
+    found = {(v.fault, v.call_id) for view in lane.views for v in pairing(rendered(session, view))}
+
+    assert set() == found - own
+
+
+@RUNS
+@given(HISTORIES, policies(), st.sampled_from(["extractive", "empty", "recorded", "length-model"]))
+def test_same_input_gives_the_same_lane(moves: list[tuple[str, Any]], chosen: Policy, summariser: str) -> None:
+    """Replaying twice gives the same views, events and end."""
+    assert lane_of(moves, chosen, summariser)[1] == lane_of(moves, chosen, summariser)[1]
+
+
+@RUNS
+@given(HISTORIES, policies())
+def test_fingerprints_are_those_of_the_rendered_messages(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+    """Fingerprints from what changed equal those of the whole view, layers left out."""
+    session, lane = lane_of(moves, chosen)
+    layers, order = len(chosen.layers), ids_of(session)
+
+    for made in (lane, session.recorded):
+        skipped = layers if made is lane else 0
+        for view in made.views:
+            assert chain_of(rendered(session, view)[skipped:], order)[-1] == view.print.fingerprint
+
+
+@RUNS
+@given(HISTORIES, policies())
+def test_sizes_are_sums_over_the_rendered_messages(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+    """The size of a view, and its sizes by class, are those of its messages one by one."""
+    session, lane = lane_of(moves, chosen)
+
+    for view in (*lane.views, *session.recorded.views):
+        assert sum(size for _, size in sized(session, view)) == view.counted
+        assert view.counted == sum(session.log.by_class(view.window).values())
+        assert len(sized(session, view)) == view.print.messages
+
+
+@RUNS
+@given(HISTORIES, policies())
+def test_common_prefix_is_the_real_one(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+    """Messages and tokens shared with the view before, found from what changed, equal a comparison of both views."""
+    session, lane = lane_of(moves, chosen)
+    order, before = ids_of(session), None
+
+    for view in lane.views:
+        messages = sized(session, view)
+        chain = chain_of([m for m, _ in messages], order)
+        same = -1 if before is None else sum(a == b for a, b in zip(before, chain, strict=False)) - 1
+        assert max(0, same) == view.print.common_messages
+        assert sum(size for _, size in messages[:max(0, same)]) == view.print.common_tokens
+        before = chain
+
+
+@RUNS
+@given(HISTORIES, HISTORIES, policies())
+def test_later_messages_change_no_earlier_view(moves: list[tuple[str, Any]], more: list[tuple[str, Any]],
+                                               chosen: Policy) -> None:
+    """What is appended to a history leaves every earlier fingerprint and figure as it was."""
+    script = played(moves)
+    short = session_of(script.build())
+    for kind, value in more:
+        _play(script, kind, value)
+    long = session_of(script.say("later").build())
+    first, second = (s.replay(chosen, Capacity(window=400)).views for s in (short, long))
+
+    assert [(v.fingerprint, v.figure.tokens, v.status) for v in first] == [
+        (v.fingerprint, v.figure.tokens, v.status) for v in second[:len(first)]]
+
+
+def renamed(transcript: Transcript) -> Transcript:
+    """The same session with other call ids of the same length."""
+    return replace(transcript, main=replace(transcript.main, messages=tuple(
+        replace(m, blocks=tuple(_renamed(b) for b in m.blocks)) for m in transcript.messages)))
+
+
+def _renamed(block: Block) -> Block:
+    if isinstance(block, ToolCall):
+        return replace(block, id=block.id[::-1])
+    return replace(block, call_id=block.call_id[::-1]) if isinstance(block, ToolResult) else block
+
+
+@RUNS
+@given(HISTORIES, st.sampled_from(["full-history", "mycodeagent", "decode", "decode-adr18"]))
+def test_names_of_ids_do_not_matter(moves: list[tuple[str, Any]], name: str) -> None:
+    """Renaming every call id changes no fingerprint."""
+    plain = played(moves).build()
+    first, second = (session_of(t).replay(policy(name), Capacity(window=60)) for t in (plain, renamed(plain)))
+
+    assert [v.fingerprint for v in first.views] == [v.fingerprint for v in second.views]
+
+
+@RUNS
+@given(PLAIN)
+def test_full_history_leaves_what_fits_untouched(moves: list[tuple[str, Any]]) -> None:
+    """A session that was never compacted and fits is shown as it was sent, at every step."""
+    session = session_of(played(moves).build())
+    lane = session.replay(policy("full-history"), Capacity(window=10**6))
+
+    assert () == lane.events
+    assert None is divergence(lane, session.recorded)
+    assert [((Span(0, s.start),), ()) for s in session.log.steps] == [(v.window.items, v.window.marks) for v in lane.views]
+
+
+@RUNS
+@given(HISTORIES, policies())
+def test_every_log_message_has_one_fate(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+    """Kept, blanked, summarised and dropped messages are together the log so far, each once."""
+    session, lane = lane_of(moves, chosen)
+
+    for view in lane.views:
+        fate = lineage(view, session.log)
+        assert list(range(view.window.end)) == sorted(
+            [*fate["kept"], *fate["elided"], *fate["summarised"], *fate["dropped"]])
+        assert len(rendered(session, view)) == len(fate["kept"]) + len(fate["elided"]) + len(fate["injected"])
+
+
+@RUNS
+@given(HISTORIES, policies())
+def test_system_messages_stay(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+    """No policy drops a system message of the log, unless a person wiped everything."""
+    session, lane = lane_of(moves, chosen)
+    wiped = max((c.position for c in session.transcript.compactions if c.kind == "clear"), default=0)
+
+    for view in lane.views:
+        pinned = {i for i in session.log.pinned if wiped <= i < view.window.end}
+        assert pinned <= set(view.window.indices())
+
+
+# Windows.
+
+def test_marks_of_one_rendering_become_one() -> None:
+    """A mark that touches an equal one widens it; one that stands apart stays apart."""
+    rendering = masked(1).stages[0].tool_results.placeholder  # type: ignore[union-attr]
+    window = Window((Span(0, 9),), (), 9).with_mark(Mark(rendering, 0, 3))
+
+    assert [(0, 5)] == [(m.start, m.stop) for m in window.with_mark(Mark(rendering, 2, 5)).marks]
+    assert [(0, 3), (5, 7)] == [(m.start, m.stop) for m in window.with_mark(Mark(rendering, 5, 7)).marks]
+
+
+def test_items_are_joined_and_empty_ones_dropped() -> None:
+    """Ranges that follow on each other are one range; empty ones are none."""
+    window = Window((), (), 9).with_items((Span(0, 2), Span(2, 2), Span(2, 5), Span(7, 9)))
+
+    assert (Span(0, 5), Span(7, 9)) == window.items
+    assert window is window.extended(4)
+    assert (Span(0, 5), Span(7, 11)) == window.extended(11).items

@@ -102,11 +102,12 @@ def mde_of_outcomes(differences: Array) -> float:
     return mde_binary(discordance or zero_event_upper(differences.size), differences.size)
 
 
-def standard_error(data: Clustered) -> float:
-    """Standard error of the first column's ratio of sums over at least two clusters."""
-    apart = data.sums[:, 0] - data.estimates[0] * data.sizes[:, 0]
-    count = data.clusters
-    return sqrt(float(np.sum(apart ** 2)) * count / (count - 1)) / float(data.sizes[:, 0].sum())
+def standard_error(data: Clustered, column: int = 0) -> float:
+    """Standard error of a column's ratio of sums over at least two clusters."""
+    sums, sizes = data.sums[:, column], data.sizes[:, column]
+    apart = sums - data.estimates[column] * sizes
+    count = int(np.sum(sizes > 0))
+    return sqrt(float(np.sum(apart ** 2)) * count / (count - 1)) / float(sizes.sum())
 
 
 def paired_by_unit(values: Values, reference: Values, seed: int = SEED,

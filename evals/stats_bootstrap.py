@@ -87,11 +87,15 @@ def drawn_sums(columns: Array, seed: int = SEED, resamples: int = RESAMPLES) -> 
 
 def mean_draws(data: Clustered, seed: int = SEED, resamples: int = RESAMPLES) -> Array:
     """Bootstrap draws of the ratio of sums of each column: draws × columns."""
-    width = data.sums.shape[1]
-    if np.all(data.sizes == 1.0) and data.clusters <= DIRECT_UP_TO:
-        return drawn_sums(data.sums, seed, resamples) / data.clusters
-    both = drawn_sums(np.hstack([data.sums, data.sizes]), seed, resamples)
-    return _divided(both[:, :width], both[:, width:])
+    return joint_draws([data], seed, resamples)[0]
+
+
+def joint_draws(parts: Sequence[Clustered], seed: int = SEED, resamples: int = RESAMPLES) -> list[Array]:
+    """`mean_draws` of several tables over the same clusters, all from the same draws."""
+    drawn = drawn_sums(np.hstack([column for p in parts for column in (p.sums, p.sizes)]), seed, resamples)
+    edges = np.cumsum([0, *(p.sums.shape[1] for p in parts for _ in range(2))])
+    blocks = [drawn[:, a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [_divided(sums, sizes) for sums, sizes in zip(blocks[::2], blocks[1::2], strict=True)]
 
 
 def _weights(count: int, seed: int, resamples: int) -> Iterator[Array]:

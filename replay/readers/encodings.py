@@ -52,8 +52,8 @@ def _unmarked(data: bytes) -> str:
     for encoding, (width, place) in _WIDE.items():
         columns = [sample[at::width] for at in range(width)]
         text = columns.pop(place)
-        begins = sample[place:place + 1].strip(b"\x00") and not any(sample[:width].replace(sample[place:place + 1], b""))
-        if begins and text.count(0) * 10 <= len(text) and all(c.count(0) * 2 >= len(c) > 1 for c in columns):
+        is_wide = text.count(0) * 10 <= len(text) and all(c.count(0) * 2 >= len(c) > 1 for c in columns)
+        if is_wide and _is_ascii(sample[:width], width, place):
             return encoding
     return ""
 
@@ -78,22 +78,21 @@ def _genuine(data: bytes, encoding: str) -> int:
 
 
 def _wide_lines(data: bytes, begin: int, encoding: str) -> list[tuple[int, bytes]]:
-    """Lines with their offsets. A line break counts where it stands between whole characters, and also
-    behind a lost byte: then the line before it is damaged, and those after it are not."""
-    width = _WIDE[encoding][0]
+    """Lines with their offsets. A break between whole characters ends a line. One that is not comes behind a
+    lost byte, and ends a damaged line, where an ASCII character follows; else it is part of two others."""
+    width, place = _WIDE[encoding]
     end_of_line = "\n".encode(encoding)
     found: list[tuple[int, bytes]] = []
-    start = begin
-    for piece in data[begin:].split(end_of_line):
-        previous = found[-1] if found else None
-        if previous is not None and len(previous[1]) % width and _is_whole(previous, piece, end_of_line):
-            found[-1] = (previous[0], previous[1] + end_of_line + piece)
+    start, at = begin, data.find(end_of_line, begin)
+    while at >= 0:
+        if (at - start) % width == 0 or _is_ascii(data[at + width:at + 2 * width], width, place):
+            found.append((start, data[start:at]))
+            start = at + width
+            at = data.find(end_of_line, start)
         else:
-            found.append((start, piece))
-        start += len(piece) + len(end_of_line)
-    return found
+            at = data.find(end_of_line, at + 1)
+    return [*found, (start, data[start:])]
 
 
-def _is_whole(previous: tuple[int, bytes], piece: bytes, end_of_line: bytes) -> bool:
-    """Whether two pieces were torn at bytes that only look like a line break."""
-    return (len(previous[1]) + len(piece)) % len(end_of_line) == 0 and len(piece) % len(end_of_line) != 0
+def _is_ascii(unit: bytes, width: int, place: int) -> bool:
+    return len(unit) == width and 0 < unit[place] < 128 and unit.count(0) == width - 1

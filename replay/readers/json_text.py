@@ -3,64 +3,171 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import orjson
 
 _BAD_ESCAPE = re.compile(r'\\(?:u(?![0-9a-fA-F]{4})|[^"\\/bfnrtu])|(\\\\)')
-_DECODER = json.JSONDecoder(strict=False)
+_SURROGATE = re.compile(r"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+                        r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_EDGES = "".join(map(chr, range(33))) + "\ufeff\x7f"
+"""What may stand around a record: white space, control characters, byte-order marks of files joined together."""
+_LOST = "�"
+MAX_DEPTH = 100
+"""Levels of nesting that are kept as structure where a value is too deep for the decoder."""
 
 
 class NotJson(ValueError):
     """The text cannot be read as JSON, repaired or not."""
 
 
-def decode(raw: bytes) -> tuple[list[Any], tuple[str, ...]]:
-    """Decode one line into its JSON values, with the codes of the repairs that were needed.
+class Repair(NamedTuple):
+    """What had to be done to read a piece of text: the code of its note and its words."""
 
-    One value is the rule; several mean that objects were glued together. Raises NotJson with the reason.
+    code: str
+    text: str
+
+
+def decode(raw: bytes, like: Sequence[Any] = ()) -> tuple[list[Any], tuple[Repair, ...]]:
+    """Decode one line into its JSON values, with the repairs that were needed.
+
+    One value is the rule; several mean that records were glued together, none that there was only padding.
+    Of a repeated key the last value counts. `like`: earlier records of the file, by which a record behind a
+    cut one can be told from a part of it. Raises NotJson with the reason.
     """
     try:
         return [orjson.loads(raw)], ()
     except orjson.JSONDecodeError:
-        return _decode_slowly(raw)
+        return _decode_slowly(raw, like)
 
 
-def _decode_slowly(raw: bytes) -> tuple[list[Any], tuple[str, ...]]:
-    repairs: list[str] = []
+def _decode_slowly(raw: bytes, like: Sequence[Any]) -> tuple[list[Any], tuple[Repair, ...]]:
+    text, repairs = cleaned(raw)
+    if not text and repairs:
+        return [], tuple(repairs)
+    try:
+        values, more = _values(text, like)
+    except RecursionError:
+        repairs.append(Repair("too-deep", f"what is nested deeper than {MAX_DEPTH} levels was kept as text"))
+        values, more = _values(shallow(text), like)
+    loose = Repair("loose-json", "raw control characters, NaN or numbers out of range were read leniently")
+    return values, (*repairs, *more) if repairs or more else (loose,)
+
+
+def cleaned(raw: bytes) -> tuple[str, list[Repair]]:
+    """Bytes as text without what no JSON text can hold, and the repairs made."""
+    if raw.count(0) * 4 >= len(raw) and (text := _from_utf16(raw)):
+        return text, [Repair("encoding", "UTF-16 within a file of another encoding was read as such")]
     text = raw.decode("utf-8", "replace")
-    if "�" in text and "\ufffd".encode() not in raw:
-        repairs.append("bad-utf8")
+    repairs: list[Repair] = []
+    if lost := text.count(_LOST) - raw.count(_LOST.encode()):
+        repairs.append(Repair("bad-utf8", f"bytes that are not UTF-8 were replaced x {lost}"))
     if "\x00" in text:
+        repairs.append(Repair("nul-bytes", f"NUL bytes were dropped x {text.count(chr(0))}"))
         text = text.replace("\x00", "")
-        repairs.append("nul-bytes")
-    for candidate, code in ((text, ""), (_double_bad_escapes(text), "bad-escape")):
+    text = text.strip(_EDGES)
+    if "\\u" in text and (fixed := _SURROGATE.sub(lambda m: m[0] if m[1] else "\\ufffd", text)) != text:
+        repairs.append(Repair("lone-surrogate", "halves of surrogate pairs were replaced"))
+        text = fixed
+    return text, repairs
+
+
+def _from_utf16(raw: bytes) -> str:
+    """A line of UTF-16, perhaps with half of a line break at its edges; empty where it is none."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        for begin in (0, 1):
+            piece = raw[begin:len(raw) - (len(raw) - begin) % 2]
+            try:
+                text = piece.decode(encoding).strip(_EDGES)
+            except UnicodeDecodeError:
+                continue
+            if text.startswith(("{", "[")):
+                return text
+    return ""
+
+
+def _values(text: str, like: Sequence[Any]) -> tuple[list[Any], list[Repair]]:
+    from replay.readers.json_salvage import records
+
+    try:
+        return _all_values(text)
+    except ValueError as error:
+        reason = error
+    doubled = escaped(text)
+    repairs = [] if doubled == text else [Repair("bad-escape", "invalid JSON escapes were read as plain backslashes")]
+    if repairs:
         try:
-            values = _all_values(candidate)
-        except (ValueError, RecursionError) as error:
-            reason = str(error)
-            continue
-        extra = [code] if code else []
-        glued = ["glued-values"] if len(values) > 1 else []
-        odd = [] if repairs or extra or glued else ["loose-json"]
-        return values, (*repairs, *extra, *glued, *odd)
-    raise NotJson(reason)
-
-
-def _double_bad_escapes(text: str) -> str:
-    return _BAD_ESCAPE.sub(lambda m: m[0] if m[1] else "\\" + m[0], text)
-
-
-def _all_values(text: str) -> list[Any]:
-    values, end, length = [], 0, len(text)
-    while True:
-        while end < length and text[end] in " \t\r\n":
-            end += 1
-        if end >= length:
-            break
-        value, end = _DECODER.raw_decode(text, end)
-        values.append(value)
+            values, more = _all_values(doubled)
+        except ValueError as error:
+            reason = error
+        else:
+            return values, [*repairs, *more]
+    values, more = records(doubled, like)
     if not values:
-        raise ValueError("no JSON value")
-    return values
+        raise NotJson(reason_of(reason))
+    return values, [*repairs, *more]
+
+
+def escaped(text: str) -> str:
+    """The text with each backslash doubled that begins no JSON escape."""
+    return _BAD_ESCAPE.sub(lambda m: m[0] if m[1] else "\\" + m[0], text) if "\\" in text else text
+
+
+def reason_of(error: ValueError) -> str:
+    """Why a text is not JSON, with the place in it."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
+    return str(error)
+
+
+def _all_values(text: str) -> tuple[list[Any], list[Repair]]:
+    values, end = [], 0
+    while end < len(text):
+        value, end = DECODER.raw_decode(text, end)
+        values.append(value)
+        while end < len(text) and text[end] in " \t\r\n":
+            end += 1
+    if len(values) == 1:
+        return values, []
+    if not all(isinstance(value, (dict, list)) for value in values) or not values:
+        raise ValueError("no record in it")
+    return values, [Repair("glued-values", "several JSON values stood on one line; each was read")]
+
+
+def shallow(text: str, limit: int = MAX_DEPTH) -> str:
+    """JSON text in which every value nested deeper than the limit is a string that holds its text."""
+    parts: list[str] = []
+    depth = done = start = 0
+    for token in _NESTING.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth == limit + 1:
+                start = token.start()
+        elif token[0] in "]}":
+            if depth == limit + 1:
+                parts += [text[done:start], json.dumps(text[start:token.end()], ensure_ascii=False)]
+                done = token.end()
+            depth -= 1
+    return "".join([*parts, text[done:]])
+
+
+def _nothing(_: str) -> None:
+    """NaN and Infinity, which JSON does not have."""
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _whole(text: str) -> int | float | None:
+    value = int(text) if len(text) <= 20 else 1 << 64
+    return value if -(1 << 63) <= value < 1 << 64 else _finite(text)
+
+
+DECODER = json.JSONDecoder(strict=False, parse_constant=_nothing, parse_float=_finite, parse_int=_whole)
+"""Takes raw control characters; gives null for numbers that are none or that no float can hold."""

@@ -52,10 +52,13 @@ class SessionLog:
     """The compaction before was forced: the prompt it interrupted is written again."""
     prompted: StoredMessage | None = None
     """The user message before."""
+    began: float | None = None
+    """When the session was made."""
 
     def read(self, messages: Sequence[StoredMessage]) -> Thread:
         """The thread of the messages."""
         self.summaries = {str(m.info.get("parentID")): m for m in messages if _is_summary(m) and _is_finished(m)}
+        self.began = seconds(mapping(self.session.info.get("time")).get("created"))
         last = messages[-1] if messages else None
         for message in messages:
             self.places[message.id] = len(self.thread.messages)
@@ -142,17 +145,16 @@ class SessionLog:
         """Tokens of one call: the message's, or those of its own `step-finish` where a message holds several calls."""
         if self._is_copied(message):
             return None
-        own = next((native.usage_of(p.get("tokens")) for p in group if p.get("type") == "step-finish"), None)
         whole = native.usage_of(message.info.get("tokens")) if is_final else None
-        if count > 1 or whole is None or not whole.total:
-            return own if own is not None and own.total else whole
-        return whole
+        if count == 1 and whole is not None and whole.total:
+            return whole
+        own = next((native.usage_of(p.get("tokens")) for p in group if p.get("type") == "step-finish"), None)
+        return own if own is not None and own.total else whole
 
     def _is_copied(self, message: StoredMessage) -> bool:
         """A message that is older than its session was taken over by a fork; it was billed there."""
-        began = seconds(mapping(self.session.info.get("time")).get("created"))
         moment = _created(message)
-        if began is None or moment is None or moment >= began:
+        if self.began is None or moment is None or moment >= self.began:
             return False
         self.copied.add(message.id)
         return True

@@ -24,7 +24,9 @@ from replay.view import lineage, shown_messages
 from replay.window import Inserted, Item, Mark, Span, Window
 
 PRESETS = ("full-history", "mycodeagent", "decode", "decode-adr18", "recorded")
+Move = tuple[str, int, list[str]]
 COUNTER = FixedCounter(())
+NARROW = Capacity(window=150)
 """One token a character of text and results."""
 
 
@@ -241,66 +243,79 @@ def test_no_cut_parts_a_call_from_a_late_result() -> None:
 
 # Random histories and random policies.
 
-WORDS = st.text(alphabet="ab \n", max_size=12)
-MOVES = st.one_of(
-    st.tuples(st.just("user"), WORDS), st.tuples(st.just("nudge"), WORDS), st.tuples(st.just("say"), WORDS),
-    st.tuples(st.just("system"), WORDS), st.tuples(st.just("fail"), WORDS),
-    st.tuples(st.just("round"), st.lists(WORDS, min_size=1, max_size=3)),
-    st.tuples(st.just("unanswered"), WORDS), st.tuples(st.just("compact"), st.integers(0, 6)),
-    st.tuples(st.just("micro"), st.integers(0, 6)), st.tuples(st.just("clear"), st.none()))
-HISTORIES = st.lists(MOVES, max_size=14)
-PLAIN = st.lists(MOVES.filter(lambda move: move[0] not in ("compact", "micro", "clear")), max_size=14)
+WORDS = st.text(alphabet="ab \n", min_size=1, max_size=24)
+LOG_KINDS = ["round"] * 6 + ["user"] * 4 + ["say"] * 2 + ["nudge", "system", "fail", "unanswered"]
+MARKER_KINDS = ["compact", "compact", "micro", "micro", "clear"]
 
 
-def played(moves: list[tuple[str, Any]]) -> Script:
+def moves_of(kinds: list[str]) -> st.SearchStrategy[list[Move]]:
+    """Histories of random moves: what happens, a number, and texts."""
+    move = st.tuples(st.sampled_from(kinds), st.integers(0, 6), st.lists(WORDS, min_size=1, max_size=3))
+    return st.lists(move, min_size=3, max_size=24)
+
+
+HISTORIES = moves_of(LOG_KINDS * 2 + MARKER_KINDS)
+PLAIN = moves_of(LOG_KINDS)
+
+
+def played(moves: list[Move]) -> Script:
     """A script from random moves, with a first prompt and a last answer."""
     script = Script().user("start")
-    for kind, value in moves:
-        _play(script, kind, value)
+    for move in moves:
+        _play(script, *move)
     return script.say("end")
 
 
-def _play(script: Script, kind: str, value: Any) -> None:
+def _play(script: Script, kind: str, number: int, words: list[str]) -> None:
     length = len(script.thread.messages)
     if kind in ("user", "nudge"):
-        script.user(value, nudge=kind == "nudge")
+        script.user(words[0], nudge=kind == "nudge")
     elif kind in ("say", "system"):
-        getattr(script, kind)(value)
+        getattr(script, kind)(words[0])
     elif kind == "fail":
-        script.thread.fail(value)
+        script.thread.fail(words[0])
     elif kind == "round":
-        script.call("Read", text="t", count=len(value))
-        for position, text in enumerate(value):
+        script.call("Read", text="t", count=len(words))
+        for position, text in enumerate(words):
             script.result(text, call=position)
     elif kind == "unanswered":
-        script.call("Bash", text=value)
+        script.call("Bash", text=words[0])
     elif kind == "clear":
         script.compacted(kind="clear")
     elif kind == "micro":
-        recorded_micro(script, *range(0, min(value, length)))
+        recorded_micro(script, *range(number, length), placeholder="[1]" if number % 2 else "[number two]")
     else:
-        start = script.thread.messages[-1].index if script.thread.messages[-1].role != "tool" else length
-        script.compacted(summary_message("S" * value), *range(start, length), summary="S")
+        script.compacted(summary_message("S" * number), *range(_cut(script, number), length), summary="S")
+
+
+def _cut(script: Script, number: int) -> int:
+    """A place some messages back where no call is parted from its result."""
+    place = max(0, len(script.thread.messages) - number)
+    while place and script.thread.messages[place:] and script.thread.messages[place].role == "tool":
+        place -= 1
+    return place
 
 
 ESTIMATOR = {"rounding": "floor-each", "unit": "request", "divisor": 2}
+EXACT = {"rounding": "floor-total", "divisor": 1}
 CUTS = st.one_of(
     st.builds(lambda n: {"use": "rounds", "rounds": n}, st.integers(0, 3)),
     st.builds(lambda n: {"use": "messages", "messages": n}, st.integers(0, 5)),
     st.just({"use": "nothing"}),
-    st.builds(lambda n, b, e: {"use": "tokens", "tail_tokens": n, "boundary": b, "estimator": e}, st.integers(0, 12),
+    st.builds(lambda n, b, e: {"use": "tokens", "tail_tokens": n, "boundary": b, "estimator": e}, st.integers(0, 60),
               st.sampled_from(["turn", "response-or-prompt"]), st.sampled_from([{}, ESTIMATOR])))
 RULES = st.one_of(
     st.builds(lambda n, t: {"use": "keep-newest", "keep": n, "placeholder": {"text": "[-]", "tools": t}},
               st.integers(0, 3), st.sampled_from([[], ["Read"]])),
     st.builds(lambda n: {"use": "elide-before-tail", "cut": {"tail_tokens": n}, "placeholder": {"text": "[elided]"}},
-              st.integers(0, 12)))
+              st.integers(0, 20)))
 TRIGGERS = st.one_of(
     st.just({"use": "always"}), st.builds(lambda n: {"use": "message-count", "more_than": n}, st.integers(0, 8)),
-    st.builds(lambda n, m: {"use": "threshold", "tokens": n, "minimum_messages": m}, st.integers(1, 60),
+    st.builds(lambda n, m: {"use": "threshold", "tokens": n, "minimum_messages": m}, st.integers(1, 200),
               st.integers(0, 4)))
 MEASURES = st.sampled_from([
-    {"use": "estimate"}, {"use": "estimate", "pending": True}, {"use": "report", "trailing": True},
+    {"use": "estimate", "estimator": EXACT}, {"use": "estimate", "pending": True, "estimator": EXACT},
+    {"use": "report", "trailing": True}, {"use": "report", "after_change": "estimate", "estimator": ESTIMATOR},
     {"use": "report", "fields": ["input", "output"], "sum_over": "run", "after_change": "unknown"}, {"use": "larger"}])
 
 
@@ -318,8 +333,8 @@ def stages(draw: Any, number: int) -> dict[str, Any]:
 
 @st.composite
 def policies(draw: Any) -> Policy:
-    """A policy of up to three random stages."""
-    made = [draw(stages(n)) for n in range(draw(st.integers(0, 3)))]
+    """A policy of one to three random stages."""
+    made = [draw(stages(n)) for n in range(draw(st.integers(1, 3)))]
     table: dict[str, Any] = {"name": "random", "stages": made}
     if draw(st.booleans()):
         table["layers"] = [{"name": "prompt", "text": "You are."}, {"name": "tools", "tokens": 7}]
@@ -330,10 +345,10 @@ def policies(draw: Any) -> Policy:
     return policy_from(table)
 
 
-def lane_of(moves: list[tuple[str, Any]], chosen: Policy, summariser: str = "extractive") -> tuple[Session, Lane]:
+def lane_of(moves: list[Move], chosen: Policy, summariser: str = "empty") -> tuple[Session, Lane]:
     """The lane of a policy over a history in a window that some views exceed."""
     session = session_of(played(moves).build())
-    return session, session.replay(chosen, Capacity(window=400), summariser)
+    return session, session.replay(chosen, NARROW, summariser)
 
 
 def ids_of(session: Session) -> dict[str, int]:
@@ -382,12 +397,12 @@ def sized(session: Session, view: View) -> list[tuple[Message, int]]:
     return [(m, size_of(i, m)) for i, m in zip(items, rendered(session, view), strict=True)]
 
 
-RUNS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RUNS = settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @RUNS
 @given(HISTORIES, policies())
-def test_views_pair_calls_and_results(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+def test_views_pair_calls_and_results(moves: list[Move], chosen: Policy) -> None:
     """No policy breaks a pair of call and result that the file itself does not break."""
     session, lane = lane_of(moves, chosen)
     own = {(v.fault, v.call_id) for v in pairing(session.log.messages)}
@@ -398,14 +413,14 @@ def test_views_pair_calls_and_results(moves: list[tuple[str, Any]], chosen: Poli
 
 @RUNS
 @given(HISTORIES, policies(), st.sampled_from(["extractive", "empty", "recorded", "length-model"]))
-def test_same_input_gives_the_same_lane(moves: list[tuple[str, Any]], chosen: Policy, summariser: str) -> None:
+def test_same_input_gives_the_same_lane(moves: list[Move], chosen: Policy, summariser: str) -> None:
     """Replaying twice gives the same views, events and end."""
     assert lane_of(moves, chosen, summariser)[1] == lane_of(moves, chosen, summariser)[1]
 
 
 @RUNS
 @given(HISTORIES, policies())
-def test_fingerprints_are_those_of_the_rendered_messages(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+def test_fingerprints_are_those_of_the_rendered_messages(moves: list[Move], chosen: Policy) -> None:
     """Fingerprints from what changed equal those of the whole view, layers left out."""
     session, lane = lane_of(moves, chosen)
     layers, order = len(chosen.layers), ids_of(session)
@@ -418,7 +433,7 @@ def test_fingerprints_are_those_of_the_rendered_messages(moves: list[tuple[str, 
 
 @RUNS
 @given(HISTORIES, policies())
-def test_sizes_are_sums_over_the_rendered_messages(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+def test_sizes_are_sums_over_the_rendered_messages(moves: list[Move], chosen: Policy) -> None:
     """The size of a view, and its sizes by class, are those of its messages one by one."""
     session, lane = lane_of(moves, chosen)
 
@@ -430,7 +445,7 @@ def test_sizes_are_sums_over_the_rendered_messages(moves: list[tuple[str, Any]],
 
 @RUNS
 @given(HISTORIES, policies())
-def test_common_prefix_is_the_real_one(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+def test_common_prefix_is_the_real_one(moves: list[Move], chosen: Policy) -> None:
     """Messages and tokens shared with the view before, found from what changed, equal a comparison of both views."""
     session, lane = lane_of(moves, chosen)
     order, before = ids_of(session), None
@@ -446,15 +461,15 @@ def test_common_prefix_is_the_real_one(moves: list[tuple[str, Any]], chosen: Pol
 
 @RUNS
 @given(HISTORIES, HISTORIES, policies())
-def test_later_messages_change_no_earlier_view(moves: list[tuple[str, Any]], more: list[tuple[str, Any]],
+def test_later_messages_change_no_earlier_view(moves: list[Move], more: list[Move],
                                                chosen: Policy) -> None:
     """What is appended to a history leaves every earlier fingerprint and figure as it was."""
     script = played(moves)
     short = session_of(script.build())
-    for kind, value in more:
-        _play(script, kind, value)
+    for move in more:
+        _play(script, *move)
     long = session_of(script.say("later").build())
-    first, second = (s.replay(chosen, Capacity(window=400)).views for s in (short, long))
+    first, second = (s.replay(chosen, NARROW).views for s in (short, long))
 
     assert [(v.fingerprint, v.figure.tokens, v.status) for v in first] == [
         (v.fingerprint, v.figure.tokens, v.status) for v in second[:len(first)]]
@@ -474,7 +489,7 @@ def _renamed(block: Block) -> Block:
 
 @RUNS
 @given(HISTORIES, st.sampled_from(["full-history", "mycodeagent", "decode", "decode-adr18"]))
-def test_names_of_ids_do_not_matter(moves: list[tuple[str, Any]], name: str) -> None:
+def test_names_of_ids_do_not_matter(moves: list[Move], name: str) -> None:
     """Renaming every call id changes no fingerprint."""
     plain = played(moves).build()
     first, second = (session_of(t).replay(policy(name), Capacity(window=60)) for t in (plain, renamed(plain)))
@@ -484,7 +499,7 @@ def test_names_of_ids_do_not_matter(moves: list[tuple[str, Any]], name: str) -> 
 
 @RUNS
 @given(PLAIN)
-def test_full_history_leaves_what_fits_untouched(moves: list[tuple[str, Any]]) -> None:
+def test_full_history_leaves_what_fits_untouched(moves: list[Move]) -> None:
     """A session that was never compacted and fits is shown as it was sent, at every step."""
     session = session_of(played(moves).build())
     lane = session.replay(policy("full-history"), Capacity(window=10**6))
@@ -496,7 +511,7 @@ def test_full_history_leaves_what_fits_untouched(moves: list[tuple[str, Any]]) -
 
 @RUNS
 @given(HISTORIES, policies())
-def test_every_log_message_has_one_fate(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+def test_every_log_message_has_one_fate(moves: list[Move], chosen: Policy) -> None:
     """Kept, blanked, summarised and dropped messages are together the log so far, each once."""
     session, lane = lane_of(moves, chosen)
 
@@ -509,7 +524,7 @@ def test_every_log_message_has_one_fate(moves: list[tuple[str, Any]], chosen: Po
 
 @RUNS
 @given(HISTORIES, policies())
-def test_system_messages_stay(moves: list[tuple[str, Any]], chosen: Policy) -> None:
+def test_system_messages_stay(moves: list[Move], chosen: Policy) -> None:
     """No policy drops a system message of the log, unless a person wiped everything."""
     session, lane = lane_of(moves, chosen)
     wiped = max((c.position for c in session.transcript.compactions if c.kind == "clear"), default=0)

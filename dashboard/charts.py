@@ -40,15 +40,17 @@ _MARK_TOOLTIP = [alt.Tooltip("mark:N", title="what"), alt.Tooltip("step:Q", titl
 
 
 def token_curve(curve: pd.DataFrame, marks: pd.DataFrame, drawn: Sequence[str], policies: Sequence[str], usable: int,
+                square_root: bool = False,
                 height: int = 470) -> Chart:
     """Tokens of each step's view by policy, with the window, thresholds, compactions and what is over the window.
 
-    A click picks a step: selection `pick`, field `step`.
+    A square-root scale spreads what is small. A click picks a step: selection `pick`, field `step`.
     """
     colour, dash = _policy_scales(drawn, policies)
     x = alt.X("step:Q", title="step (one model call)", axis=alt.Axis(format=",d", tickMinStep=1),
               scale=alt.Scale(nice=False, zero=False))
-    y = alt.Y("tokens:Q", title="view, tokens", axis=alt.Axis(format=",d"))
+    y = alt.Y("tokens:Q", title="view, tokens", axis=alt.Axis(format=",d"),
+              scale=alt.Scale(type="sqrt" if square_root else "linear"))
     base = alt.Chart(curve).encode(x=x, y=y, color=colour)
     sent = base.mark_line(strokeWidth=2).encode(strokeDash=dash).transform_filter("datum.sent")
     unsent = base.mark_line(strokeWidth=1, opacity=0.6).encode(strokeDash=dash)

@@ -79,9 +79,21 @@ def lane_words(run: StoredRun, session: str) -> Mapping[str, tuple[str, ...]]:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
+def failures(run: StoredRun, session: str) -> Mapping[str, str]:
+    """The policies whose trial of the session failed, with the reason."""
+    return series.failures(run.folder, session)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
 def changes(run: StoredRun, session: str, ours: str, theirs: str) -> list[int]:
     """Steps where something changes between or in two lanes."""
     return series.changes(steps(run, session), ours, theirs)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def first_difference(run: StoredRun, session: str, ours: str, theirs: str) -> int | None:
+    """The first step whose views differ under two policies."""
+    return series.first_difference(steps(run, session), ours, theirs)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

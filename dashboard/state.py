@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-KEYS = ("run", "session", "step", "a", "b", "p", "metric", "show", "at")
+KEYS = ("run", "session", "step", "a", "b", "p", "metric", "show", "at", "scale")
 """Query parameters: run, session, step, the two policies compared, the policies drawn, the headline metric,
-whether all messages are shown, and the first of the rows shown."""
+whether all messages are shown, the first of the rows shown, the scale of the curve."""
 
 _PAGE, _KEPT = "page", "kept"
 

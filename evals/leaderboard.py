@@ -1,14 +1,25 @@
-"""From trials to the tables that compare: leaderboard, paired differences, recommendation, warnings."""
+"""From trials to the tables that compare: leaderboard, paired differences, and what follows from them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
-from evals import stats
+import numpy as np
+
+from evals.leaderboard_front import Table, front, number, shared
+from evals.recommendation import recommend as recommend
+from evals.stats import Paired, matched, paired
+from evals.stats_binary import is_binary, share_interval
+from evals.stats_bootstrap import Array, Interval, column_intervals, grouped, mean_draws
+from evals.stats_rank import Rank, not_worse_than_best, rank_draws
+from evals.stats_ratio import ratio_of_sums
+from evals.stats_significance import holm_by_family
 from evals.trial import SessionRow, TrialRow
+
+ENOUGH_REPOSITORIES = 6
+"""From so many repositories on they are the units that are resampled: fewer allow no exact 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +30,19 @@ class Headline:
     title: str
     better: str
     """`low`, `high` or `none` (a descriptor that is not ranked)."""
+    family: Literal["headline", "exploratory"] = "exploratory"
+    """Tests are corrected together with all others of the family; families are fixed before anything is measured."""
+    adds_up: bool = False
+    """Whether sums over sessions mean something, so that a ratio of sums can be given."""
 
 
 HEADLINES = (
-    Headline("run_ended", "sessions that end in a refused request", "low"),
+    Headline("run_ended", "sessions that end in a refused request", "low", "headline"),
     Headline("pairing_violations", "broken call/result pairs", "low"),
-    Headline("mean_view_tokens", "mean view, tokens", "low"),
+    Headline("mean_view_tokens", "mean view, tokens", "low", "headline"),
     Headline("peak_view_tokens", "peak view, tokens", "low"),
-    Headline("input_tokens", "input, tokens a session", "low"),
+    Headline("input_tokens", "input, tokens a session", "low", adds_up=True),
+    Headline("input_cost_units", "input cost, uncached tokens a session", "low", "headline", adds_up=True),
     Headline("overflow_steps", "steps over the window", "low"),
     Headline("compactions", "full compactions", "none"),
     Headline("micro_compactions", "micro-compactions", "none"),
@@ -46,10 +62,6 @@ def values(row: TrialRow) -> dict[str, float | None]:
     return found
 
 
-Table = Mapping[str, Mapping[str, Mapping[str, float | None]]]
-"""Policy to session to metric to value."""
-
-
 def table(rows: Sequence[SessionRow], policies: Sequence[str]) -> dict[str, dict[str, dict[str, float | None]]]:
     """All values of the named policies, sessions in the order of the rows."""
     made: dict[str, dict[str, dict[str, float | None]]] = {p: {} for p in policies}
@@ -60,90 +72,108 @@ def table(rows: Sequence[SessionRow], policies: Sequence[str]) -> dict[str, dict
     return made
 
 
-def leaderboard(data: Table) -> list[dict[str, Any]]:
-    """One row for each policy and headline metric, on the sessions that every policy could be measured on."""
-    rows = []
-    for headline in HEADLINES:
-        shared = _shared(data, headline.metric)
-        columns = {p: [_number(data[p][s][headline.metric]) for s in shared] for p in data}
-        placed = stats.ranks(columns, headline.better == "low") if headline.better != "none" and shared else {}
-        rows += [_row(p, headline, columns[p], placed.get(p)) for p in data]
-    usable = _pareto(rows)
+def repositories(rows: Sequence[SessionRow]) -> dict[str, str] | None:
+    """Session to its repository, for resampling whole repositories; None where they are too few, or sessions are alone.
+
+    A session that names no working directory stands for itself.
+    """
+    found = {r.session: r.cwd or f"session {r.session}" for r in rows}
+    count = len(set(found.values()))
+    return found if ENOUGH_REPOSITORIES <= count < len(found) else None
+
+
+def scope(rows: Sequence[SessionRow]) -> str | None:
+    """What intervals speak of when sessions share repositories that are too few to be resampled; else None."""
+    count = len({r.cwd or f"session {r.session}" for r in rows})
+    if count >= ENOUGH_REPOSITORIES or count == len(rows):
+        return None
+    word = "repository" if count == 1 else "repositories"
+    return (f"{len(rows)} sessions come from {count} {word}: intervals speak of further sessions there, not of other "
+            "repositories")
+
+
+def leaderboard(data: Table, clusters: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """One row for each policy and headline metric, on the sessions that every policy could be measured on.
+
+    With `clusters` (session to repository) whole repositories are resampled.
+    """
+    usable = front(data, clusters)
+    rows = [row for headline in HEADLINES for row in _rows(data, headline, clusters)]
     return [row | {"pareto": row["policy"] in usable} for row in rows]
 
 
-def _row(policy: str, headline: Headline, column: Sequence[float], rank: stats.Rank | None) -> dict[str, Any]:
-    low, high = stats.interval(column) if column else (None, None)
-    return {"policy": policy, "metric": headline.metric, "value": fmean(column) if column else None, "low": low,
-            "high": high, "n": len(column), "rank_low": rank.low if rank else None,
-            "rank_high": rank.high if rank else None, "p_best": rank.p_best if rank else None}
+def _rows(data: Table, headline: Headline, clusters: Mapping[str, str] | None) -> list[dict[str, Any]]:
+    """A metric's rows: all policies on the same sessions, resampled jointly."""
+    sessions = shared(data, [headline.metric])
+    if not sessions:
+        return [_row(p, headline, np.empty(0), None, None, False) for p in data]
+    columns = {p: np.array([number(data[p][s][headline.metric]) for s in sessions]) for p in data}
+    groups = _groups(sessions, clusters)
+    grouped_columns = grouped(np.column_stack(list(columns.values())), groups)
+    draws = mean_draws(grouped_columns)
+    spans = column_intervals(grouped_columns, draws=draws)
+    ranked = headline.better != "none" and grouped_columns.clusters > 1
+    places = rank_draws(draws if headline.better == "low" else -draws, grouped_columns.clusters) if ranked else []
+    good = not_worse_than_best(columns, headline.better == "low", clusters=groups) if ranked else set()
+    return [_row(p, headline, columns[p], _span(headline, columns[p], spans[k], groups), places[k] if ranked else None,
+                 p in good) for k, p in enumerate(data)]
 
 
-def _shared(data: Table, metric: str) -> list[str]:
-    """Sessions with a value of the metric under every policy, in order."""
-    first = next(iter(data.values()), {})
-    return [s for s in first if all(p.get(s, {}).get(metric) is not None for p in data.values())]
+def _span(headline: Headline, column: Array, found: Interval, groups: Sequence[Hashable] | None) -> Interval:
+    """Shares of sessions have an interval even where no session, or every one, is a case."""
+    return share_interval(column, groups) if headline.metric == "run_ended" and is_binary(column) else found
 
 
-def _number(value: float | None) -> float:
-    return float(value) if value is not None else float("nan")
+def _row(policy: str, headline: Headline, column: Array, span: Interval | None, rank: Rank | None,
+         not_worse: bool) -> dict[str, Any]:
+    bounded = span is not None and span.level > 0
+    return {"policy": policy, "metric": headline.metric, "value": float(column.mean()) if column.size else None,
+            "low": span.low if span and bounded else None, "high": span.high if span and bounded else None,
+            "n": int(column.size), "level": span.level if span else None, "method": span.method if span else None,
+            "rank_low": rank.low if rank else None, "rank_high": rank.high if rank else None,
+            "p_best": rank.p_best if rank else None, "not_worse": not_worse if rank else None}
 
 
-def _pareto(rows: Sequence[dict[str, Any]]) -> set[str]:
-    """Policies that no other beats on mean view, churn and ended runs together."""
-    axes = ("run_ended", "mean_view_tokens", "view_churn")
-    points: dict[str, tuple[float, ...]] = {}
-    for policy in {r["policy"] for r in rows}:
-        found = {r["metric"]: r["value"] for r in rows if r["policy"] == policy}
-        if all(found.get(a) is not None for a in axes):
-            points[policy] = tuple(found[a] for a in axes)
-    return {p for p, a in points.items() if not any(_beats(b, a) for q, b in points.items() if q != p)}
+def _groups(sessions: Sequence[str], clusters: Mapping[str, str] | None) -> list[str] | None:
+    return [clusters.get(s, s) for s in sessions] if clusters is not None else None
 
 
-def _beats(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return all(x <= y for x, y in zip(a, b, strict=True)) and a != b
+def pairs(data: Table, baseline: str, clusters: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """Paired differences of every policy to the baseline, Holm-adjusted within each family of metrics.
+
+    `level` is what the interval covers: less than 0.95 below six sessions, 0 for a single one.
+    """
+    rows = [row for headline in HEADLINES for policy in data if policy != baseline
+            if (row := _pair(data, policy, baseline, headline, clusters)) is not None]
+    adjusted = holm_by_family([r["p"] for r in rows], [r["family"] for r in rows])
+    return [row | {"p_adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
 
 
-def pairs(data: Table, baseline: str) -> list[dict[str, Any]]:
-    """Paired differences of every policy to the baseline, Holm-adjusted across policies within a metric."""
-    rows: list[dict[str, Any]] = []
-    for headline in HEADLINES:
-        family = []
-        for policy in (p for p in data if p != baseline):
-            shared = _shared({policy: data[policy], baseline: data[baseline]}, headline.metric)
-            result = stats.paired([_number(data[policy][s][headline.metric]) for s in shared],
-                                  [_number(data[baseline][s][headline.metric]) for s in shared])
-            if result is not None:
-                family.append(_pair(policy, baseline, headline.metric, result))
-        for row, adjusted in zip(family, stats.holm([r["p"] for r in family]), strict=True):
-            rows.append(row | {"p_adjusted": adjusted})
-    return rows
+def _pair(data: Table, policy: str, baseline: str, headline: Headline,
+          clusters: Mapping[str, str] | None) -> dict[str, Any] | None:
+    both = matched({s: v.get(headline.metric) for s, v in data[policy].items()},
+                   {s: v.get(headline.metric) for s, v in data[baseline].items()})
+    groups = _groups(both.units, clusters)
+    result = paired(both.values, both.reference, clusters=groups)
+    if result is None:
+        return None
+    row = {"policy": policy, "baseline": baseline, "metric": headline.metric, "family": headline.family,
+           "dropped_policy": both.dropped_by_values, "dropped_baseline": both.dropped_by_reference}
+    return row | _numbers(result) | _ratio(headline, both.values, both.reference, groups)
 
 
-def _pair(policy: str, baseline: str, metric: str, result: stats.Paired) -> dict[str, Any]:
-    return {"policy": policy, "baseline": baseline, "metric": metric, "difference": result.difference,
-            "low": result.low, "high": result.high, "p": result.p, "n": result.n, "mde": result.mde}
+def _numbers(result: Paired) -> dict[str, Any]:
+    return {"difference": result.difference, "low": result.low, "high": result.high, "p": result.p, "n": result.n,
+            "mde": result.mde, "level": result.level, "method": result.method, "test": result.test,
+            "clusters": result.clusters}
 
 
-def recommend(data: Table, sessions: int) -> dict[str, str | None]:
-    """The one policy that these measurements single out, or why they cannot."""
-    faults = {p: _faults(rows) for p, rows in data.items()}
-    usable = [p for p, fault in faults.items() if not fault]
-    refused = "; ".join(f"{p}: {fault}" for p, fault in faults.items() if fault)
-    if not sessions or not data:
-        return {"policy": None, "why": "no session could be measured"}
-    if not usable:
-        return {"policy": None, "why": f"no policy gets through every session at this window. {refused}"}
-    if len(usable) == 1 and len(data) > 1:
-        return {"policy": usable[0], "why": f"the only policy that gets through all {sessions} sessions. {refused}"}
-    why = (f"{', '.join(usable)} get through all {sessions} sessions; sizes alone do not say which of them loses "
-           "less of what the agent needed")
-    return {"policy": None, "why": f"{why}. {refused}" if refused else why}
-
-
-def _faults(rows: Mapping[str, Mapping[str, float | None]]) -> str:
-    ended = sum(bool(v.get("run_ended")) for v in rows.values())
-    broken = sum(bool(v.get("pairing_violations")) for v in rows.values())
-    found = [f"{ended} of {len(rows)} sessions end in a refused request"] if ended else []
-    found += [f"broken pairs in {broken} sessions"] if broken else []
-    return ", ".join(found)
+def _ratio(headline: Headline, ours: Array, theirs: Array,
+           groups: Sequence[Hashable] | None) -> dict[str, float | None]:
+    """What the whole bill shrinks to, for metrics that add up over sessions."""
+    found = ratio_of_sums(ours, theirs, groups) if headline.adds_up else None
+    if found is None:
+        return {"ratio": None, "ratio_low": None, "ratio_high": None}
+    bounded = found.level > 0
+    return {"ratio": found.ratio, "ratio_low": found.low if bounded else None,
+            "ratio_high": found.high if bounded else None}

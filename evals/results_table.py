@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,8 @@ class ResultsTable:
     cost: Array | None
     """Mean cost of an arm's rows on a unit; None without a cost column."""
     clusters: tuple[str, ...] | None
+    shares: bool
+    """Whether all outcomes lie between 0 and 1."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -91,20 +94,24 @@ def _regex(pattern: str) -> str:
 
 
 def _raw(path: Path, names: Sequence[str]) -> Any:
-    """The named columns as text."""
+    """The named columns as text. All columns are parsed: only so does a row with too many fields come to light."""
     import pandas as pd
 
     separator = _check_header(path, names)
     try:
-        raw = pd.read_csv(path, sep=separator, usecols=list(names), dtype=str, keep_default_na=False, index_col=False,
-                          encoding="utf-8-sig")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            raw = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, index_col=False,
+                              encoding="utf-8-sig")
+    except pd.errors.ParserWarning as error:
+        raise ReadError(str(path), "rows hold more fields than the header names") from error
     except pd.errors.ParserError as error:
         line = re.search(r"in line (\d+)", str(error))
         raise ReadError(str(path), str(error).strip().removeprefix("Error tokenizing data. C error: "),
                         int(line[1]) if line else None) from error
     except UnicodeDecodeError as error:
         raise ReadError(str(path), f"not UTF-8: {error.reason} at byte {error.start:,}") from error
-    return raw.fillna("")
+    return raw[list(names)].fillna("")
 
 
 def _check_header(path: Path, names: Sequence[str]) -> str:
@@ -188,6 +195,7 @@ def arrange(rows: Any, only: Sequence[str] = ()) -> ResultsTable:
     trials, passed = _cells(place, rows["outcome"], shape)
     cost = _mean_cells(place, rows["cost"], shape) if "cost" in rows else None
     return ResultsTable(arms=tuple(arms), units=tuple(map(str, units)), trials=trials, passed=passed, cost=cost,
+                        shares=bool(rows["outcome"].dropna().between(0, 1).all()),
                         clusters=_clusters(rows, unit_codes) if "cluster" in rows else None,
                         notes=tuple(_notes(rows, place, trials)))
 
@@ -209,9 +217,9 @@ def _cells(place: Any, values: Any, shape: tuple[int, int]) -> tuple[Array, Arra
     """How many known values each cell holds, and their sum."""
     known = values.notna().to_numpy()
     size = shape[0] * shape[1]
-    counts = np.bincount(place[known], minlength=size).astype(float).reshape(shape)
-    sums = np.bincount(place[known], weights=values.to_numpy()[known], minlength=size).reshape(shape)
-    return counts, sums
+    counts: Array = np.bincount(place[known], minlength=size).astype(float).reshape(shape)
+    sums: Array = np.bincount(place[known], weights=values.to_numpy()[known], minlength=size).astype(float)
+    return counts, sums.reshape(shape)
 
 
 def _mean_cells(place: Any, values: Any, shape: tuple[int, int]) -> Array:
@@ -236,8 +244,8 @@ def _notes(rows: Any, place: Any, trials: Array) -> list[str]:
         notes.append(f"{blank:,} rows have no outcome: they count as missing, so as failures")
     repeated = len(place) - len(np.unique(place))
     if repeated:
-        notes.append(f"{repeated:,} rows repeat an arm and a unit: they are averaged as trials of the same unit; if they "
-                     "belong to different experiments, tell them apart with --where or --group")
+        notes.append(f"{repeated:,} rows repeat an arm and a unit: they are averaged as trials of the same unit; if "
+                     "they belong to different experiments, tell them apart with --where or --group")
     if not rows["outcome"].dropna().between(0, 1).all():
         notes.append("outcomes lie outside 0–1: the rate is their mean, and a missing unit counts as 0")
     if (trials == 0).mean(axis=1).max(initial=0.0) > 0.1:

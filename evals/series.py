@@ -73,9 +73,20 @@ def marks(steps: Any, events: Any, policies: Sequence[str]) -> Any:
     return kept.drop(columns=["rank", "kind"]).reset_index(drop=True)
 
 
+def first_difference(steps: Any, ours: str, theirs: str) -> int | None:
+    """The first step whose views differ under two policies; None where no step does."""
+    a, b = _lanes(steps, ours, theirs)
+    differing = a["step"].to_numpy()[a["fingerprint"].to_numpy() != b["fingerprint"].to_numpy()]
+    return int(differing[0]) if len(differing) else None
+
+
+def _lanes(steps: Any, *policies: str) -> list[Any]:
+    return [steps[steps["policy"] == p].sort_values("step") for p in policies]
+
+
 def changes(steps: Any, ours: str, theirs: str) -> list[int]:
     """Steps where something happens in either lane, or where their views start or stop being the same."""
-    a, b = (steps[steps["policy"] == p].sort_values("step") for p in (ours, theirs))
+    a, b = _lanes(steps, ours, theirs)
     numbers, same = a["step"].to_numpy(), a["fingerprint"].to_numpy() == b["fingerprint"].to_numpy()
     happened = (a["events"].to_numpy() > 0) | (b["events"].to_numpy() > 0)
     happened[1:] |= same[1:] != same[:-1]
@@ -108,7 +119,7 @@ def _value(row: Mapping[str, Any], name: str) -> float | None:
     return None if value is None or value != value else float(value)
 
 
-def trial_value(run: Path, session: str, policy: str, name: str) -> float | None:
-    """One measurement of a stored trial; None where it is missing."""
-    rows = load_table(run, "trials", None, session=session, policy=policy).to_dict("records")
-    return _value(rows[0], name) if rows else None
+def failures(run: Path, session: str) -> dict[str, str]:
+    """The policies whose trial of a session failed, with the reason."""
+    rows = load_table(run, "trials", ("policy", "ok", "error"), session=session).to_dict("records")
+    return {r["policy"]: str(r["error"]) for r in rows if not r["ok"]}

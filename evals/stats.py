@@ -1,8 +1,9 @@
 """Paired comparison of two policies on the same units: difference, interval, test, and what could have been found.
 
-The unit is the session (or the task), never the step. The parts: `stats_bootstrap` (intervals), `stats_significance` and
-`stats_binary` (tests), `stats_power` (what a study can find), `stats_ratio` (costs), `stats_margins` (non-inferiority),
-`stats_rank` (order), `stats_strata`, `stats_comparable`, `stats_plan`. The same input gives the same output.
+The unit is the session (or the task), never the step. The parts: `stats_bootstrap` (intervals), `stats_significance`
+and `stats_binary` (tests), `stats_power` (what a study can find), `stats_ratio` (costs), `stats_margins`
+(non-inferiority), `stats_rank` (order), `stats_strata`, `stats_comparable`, `stats_plan`. The same input gives the same
+output.
 """
 
 from __future__ import annotations

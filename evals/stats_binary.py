@@ -83,7 +83,8 @@ def share_interval(values: Sequence[float] | Array, clusters: Sequence[Hashable]
     share = float(found.mean())
     if share in (0.0, 1.0):
         room = zero_event_upper(count, level)
-        return Interval(0.0, room, level, "zero-events") if share == 0 else Interval(1 - room, 1.0, level, "zero-events")
+        low, high = (0.0, room) if share == 0 else (1 - room, 1.0)
+        return Interval(low, high, level, "zero-events")
     if count < found.size:
         return interval(found, clusters, seed, level)
     return _wilson(share, found.size, level)

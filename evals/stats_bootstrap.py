@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
 
@@ -94,7 +95,7 @@ def joint_draws(parts: Sequence[Clustered], seed: int = SEED, resamples: int = R
     """`mean_draws` of several tables over the same clusters, all from the same draws."""
     drawn = drawn_sums(np.hstack([column for p in parts for column in (p.sums, p.sizes)]), seed, resamples)
     edges = np.cumsum([0, *(p.sums.shape[1] for p in parts for _ in range(2))])
-    blocks = [drawn[:, a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    blocks = [drawn[:, a:b] for a, b in pairwise(edges)]
     return [_divided(sums, sizes) for sums, sizes in zip(blocks[::2], blocks[1::2], strict=True)]
 
 
@@ -121,7 +122,7 @@ def _blocks(count: int, seed: int, resamples: int) -> Iterator[Array]:
 
 def _normal_sums(columns: Array, seed: int, resamples: int) -> Array:
     """Sums from the joint normal distribution that resampled sums of very many clusters follow."""
-    count, width = columns.shape
+    width = columns.shape[1]
     centred = columns - columns.mean(axis=0)
     values, vectors = np.linalg.eigh(centred.T @ centred)
     root = vectors * np.sqrt(np.clip(values, 0.0, None))

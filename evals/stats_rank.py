@@ -94,7 +94,8 @@ class Weights:
 def winning_weights(points: Mapping[str, Sequence[float]], steps: int = 20) -> dict[str, Weights]:
     """For each policy the weights of the axes under which it has the lowest weighted sum.
 
-    Axes are smaller-is-better and scaled to the range that the policies span; an axis that does not vary decides nothing.
+    Axes are smaller-is-better and scaled to the range that the policies span; an axis that does not vary decides
+    nothing.
     """
     table = np.array(list(points.values()), dtype=float)
     span = np.ptp(table, axis=0)
@@ -106,8 +107,10 @@ def winning_weights(points: Mapping[str, Sequence[float]], steps: int = 20) -> d
 
 
 def _weights(won: Array, grid: Array) -> Weights:
-    ranges = tuple((float(a), float(b)) for a, b in zip(won.min(axis=0), won.max(axis=0), strict=True)) if len(won) else ()
-    return Weights(len(won) / len(grid), ranges)
+    if not len(won):
+        return Weights(0.0, ())
+    ends = zip(won.min(axis=0), won.max(axis=0), strict=True)
+    return Weights(len(won) / len(grid), tuple((float(a), float(b)) for a, b in ends))
 
 
 def _simplex(axes: int, total: int) -> list[tuple[int, ...]]:

@@ -32,6 +32,8 @@ from replay.errors import ConfigError, UnknownName
 
 MOST_UNITS = 10_000_000
 PASS_MARGIN = MARGINS["pass@1"].size
+_COST_NAMES = ("cost_difference", "cost_low", "cost_high", "cost_n", "cost_mde", "cost_ratio", "cost_ratio_low",
+               "cost_ratio_high", "cost_typical_ratio", "cost_p")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class Study:
     """Cost over the baseline's, on the same units."""
     draws: Sequence[Array]
     method: str
+    margin: float
+    """How much lower a rate still counts as no worse."""
 
     @property
     def units(self) -> int:
@@ -58,11 +62,12 @@ class Study:
         return int(self.outcomes.shape[0])
 
 
-def study(table: ResultsTable, baseline: str, units: int | None = None, seed: int = SEED,
-          corrected: bool = False) -> Study:
+def study(table: ResultsTable, baseline: str, units: int | None = None, margin: float = PASS_MARGIN,
+          corrected: bool = False, seed: int = SEED) -> Study:
     """Resample a table against a baseline. `units` sets the denominator; `corrected` asks for BCa intervals.
 
     Intervals are percentile intervals otherwise, as published tables have them, and sign-flip ones below 12 clusters.
+    Raises ConfigError (UnknownName for the baseline) for what does not fit the table.
     """
     if baseline not in table.arms:
         raise UnknownName("arm", baseline, table.arms, "--baseline")
@@ -75,7 +80,7 @@ def study(table: ResultsTable, baseline: str, units: int | None = None, seed: in
     chosen = method_for(gains.clusters)
     return Study(table=table, base=base, outcomes=outcomes, clusters=groups, gains=gains, bills=bills, shares=shares,
                  draws=joint_draws([p for p in (gains, bills, shares) if p is not None], seed),
-                 method=chosen if chosen == "sign-flip" or corrected else "percentile")
+                 method=chosen if chosen == "sign-flip" or corrected else "percentile", margin=margin)
 
 
 def _extra(table: ResultsTable, units: int | None) -> int:
@@ -112,7 +117,7 @@ def report(made: Study) -> dict[str, Any]:
     places, front = _places(made), _front(made)
     rows = [arms[k] | _place(places, k) | {"pareto": None if front is None else k in front} for k in order]
     return {"baseline": table.arms[made.base], "units": made.units, "clusters": made.gains.clusters,
-            "interval": made.method, "margin": PASS_MARGIN, "arms": [_plain(r) for r in rows],
+            "interval": made.method, "margin": made.margin, "shares": table.shares, "arms": [_plain(r) for r in rows],
             "notes": list(table.notes)}
 
 
@@ -164,7 +169,7 @@ def _non_inferior(made: Study, k: int) -> bool | None:
     found = _interval(made, made.gains, 0, k, 0.9)
     if found.level < 0.9 - 1e-9:
         return None
-    return found.low >= -PASS_MARGIN - 1e-12
+    return found.low >= -made.margin - 1e-12
 
 
 def _mde(made: Study, k: int) -> float | None:
@@ -179,18 +184,25 @@ def _mde(made: Study, k: int) -> float | None:
 
 def _cost(made: Study, k: int) -> dict[str, Any]:
     """The paired difference and the ratio of costs on the units where both are known."""
-    names = ("cost_difference", "cost_low", "cost_high", "cost_n", "cost_p", "cost_mde", "cost_ratio", "cost_ratio_low",
-             "cost_ratio_high")
     if made.bills is None or made.shares is None or not made.bills.sizes[:, k].sum():
-        return dict.fromkeys(names)
+        return dict.fromkeys(_COST_NAMES)
     used = made.bills.sizes[:, k] > 0
     found, share = _interval(made, made.bills, 1, k), _interval(made, made.shares, 2, k)
     spread = standard_error(made.bills, k) if used.sum() > 1 else None
     return {"cost_difference": float(made.bills.estimates[k]), **_ends(found, "cost_"),
             "cost_n": int(made.bills.sizes[:, k].sum()),
-            "cost_p": wilcoxon(made.bills.sums[used, k] / made.bills.sizes[used, k]),
             "cost_mde": None if spread is None else mde_continuous(spread, 1),
-            "cost_ratio": float(made.shares.estimates[k]), **_ends(share, "cost_ratio_")}
+            "cost_ratio": float(made.shares.estimates[k]), **_ends(share, "cost_ratio_"),
+            **_typical(made.shares.sums[used, k], made.shares.sizes[used, k])}
+
+
+def _typical(ours: Array, theirs: Array) -> dict[str, float | None]:
+    """The geometric mean of paired cost ratios and its test: the tails of bills would drown a test of differences."""
+    positive = (ours > 0) & (theirs > 0)
+    if not positive.any():
+        return {"cost_typical_ratio": None, "cost_p": wilcoxon(ours - theirs)}
+    logs = np.log(ours[positive] / theirs[positive])
+    return {"cost_typical_ratio": float(np.exp(logs.mean())), "cost_p": wilcoxon(logs)}
 
 
 def _interval(made: Study, data: Clustered, part: int, k: int, level: float = 0.95) -> Interval:

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "show": ("replay.commands.show:show", "Show the steps of a session, or the exact view of one."),
     "compare": ("evals.commands.compare:compare", "Replay sessions under several policies and rank them."),
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
+    "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),
     "policies": ("replay.commands.policies:policies", "List the presets, or show one."),
     "dashboard": ("dashboard.launch:dashboard", "Open the dashboard on 127.0.0.1."),
 }

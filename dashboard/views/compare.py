@@ -18,6 +18,7 @@ from replay.policy.load import RECORDED
 
 TITLES = {h.metric: h.title for h in HEADLINES}
 CHART = "token_curve"
+SCALES = ("linear scale", "square-root scale, to see small views")
 
 
 def page() -> None:
@@ -103,12 +104,17 @@ def _session(run: StoredRun, found: Mapping[str, Any]) -> None:
     if not sessions[session]["steps"]:
         widgets.callout("note", "No model call", "This session has no step, so nothing can be drawn. Choose another.")
         return
+    failed = data.failures(run, session)
+    drawn = [p for p in drawn if p not in failed]
+    for policy, error in failed.items():
+        widgets.callout("problem", f"{policy} failed on this session", error)
     if not drawn:
-        widgets.callout("note", "No policy chosen", "Choose at least one policy to draw.")
+        widgets.callout("note", "Nothing to draw", "Choose at least one policy that did not fail.")
         return
     curve = data.curve(run, session, tuple(drawn))
     marks = data.marks(run, session, tuple(drawn))
-    st.altair_chart(charts.token_curve(curve, marks, drawn, lanes, found["usable"]), width="stretch", key=CHART,
+    spread = widgets.switch("Scale of tokens", "scale", SCALES) == SCALES[1]
+    st.altair_chart(charts.token_curve(curve, marks, drawn, lanes, found["usable"], spread), width="stretch", key=CHART,
                     on_select=lambda: widgets.picked(CHART), selection_mode="pick")
     _open_step(session)
     _numbers(data.lane_words(run, session), drawn, lanes)

@@ -31,8 +31,12 @@ def page() -> None:
     if not steps:
         widgets.callout("note", "No model call", "This session has no step, so there is no view of it. Choose another.")
         return
-    changes = data.changes(run, session, ours, theirs)
-    step = _step(steps, changes)
+    failed = {p: error for p, error in data.failures(run, session).items() if p in (ours, theirs)}
+    for policy, error in failed.items():
+        widgets.callout("problem", f"{policy} failed on this session", f"{error}. It has no view; choose another policy.")
+    if failed:
+        return
+    step = _step(steps, data.changes(run, session, ours, theirs), data.first_difference(run, session, ours, theirs))
     _where(run, session, step, (ours, theirs), [RECORDED.name, *found["policies"]])
     with st.spinner("Replaying the session …"):
         opened = data.open_session(run, session)
@@ -54,9 +58,12 @@ def _choose(found: Mapping[str, Any], columns: Sequence[Any]) -> tuple[str, str,
     return session, ours, theirs
 
 
-def _step(steps: int, changes: Sequence[int]) -> int:
-    """Number and buttons: one step on or back, and to the nearest change on either side."""
-    default = changes[0] if changes else 1
+def _step(steps: int, changes: Sequence[int], first: int | None) -> int:
+    """Number and buttons: one step on or back, and to the nearest change on either side.
+
+    Without a choice it is the first step whose views differ, else the first at which anything happens.
+    """
+    default = first or (changes[0] if changes else 1)
     columns = st.columns([2, 2, 2, 2, 2], vertical_alignment="bottom")
     with columns[0]:
         step = widgets.number(f"Step (1 to {steps:,})", "step", 1, steps, default)

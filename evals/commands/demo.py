@@ -10,8 +10,8 @@ from evals.commands.compare import run
 from evals.commands.leaderboard import print_summary
 from replay.commands.output import print_json
 
-POLICIES = ("full-history", "mycodeagent:rounds=4", "decode", "decode-adr18",
-            "decode-adr18:trigger.at=0.6,tail_tokens=8000")
+POLICIES = ("full-history", "mycodeagent:rounds=1", "decode", "decode-adr18",
+            "decode-adr18:scope=before-step,tail_tokens=8000")
 WINDOW = 64_000
 
 

@@ -93,7 +93,7 @@ def pay_backs(trial: Trial) -> list[PayBack]:
     """The changes of a lane's window that broke a prefix, in order."""
     views, served = trial.lane.views, trial.cost.served
     changed = [i for i, v in enumerate(views) if i and any(e.kind in ("full", "micro") for e in v.events)]
-    ends = [*changed[1:], len(views)]
+    ends = [*changed[1:], len(views)] if changed else []
     return [_pay_back(trial.cost, views[i - 1], views[i], served[i], end - i - 1)
             for i, end in zip(changed, ends, strict=True)]
 

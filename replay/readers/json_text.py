@@ -1,19 +1,17 @@
-"""Decoding one piece of JSON text, strictly first and then with stated repairs."""
+"""JSON text that strict decoders refuse: what may be put right before it is decoded, and a lenient decoder."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
-_BAD_ESCAPE = re.compile(r'\\(?:u(?![0-9a-fA-F]{4})|[^"\\/bfnrtu])|(\\\\)')
+_BAD_ESCAPE = re.compile(r'((?:[^\\]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})++)|\\')
+"""A run without invalid escapes, or a backslash that begins none."""
 _SURROGATE = re.compile(r"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
                         r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_NESTING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]|[\]}]', re.DOTALL)
 _EDGES = "".join(map(chr, range(33))) + "\ufeff\x7f"
 """What may stand around a record: white space, control characters, byte-order marks of files joined together."""
 _LOST = "�"
@@ -32,32 +30,6 @@ class Repair(NamedTuple):
     text: str
 
 
-def decode(raw: bytes, like: Sequence[Any] = ()) -> tuple[list[Any], tuple[Repair, ...]]:
-    """Decode one line into its JSON values, with the repairs that were needed.
-
-    One value is the rule; several mean that records were glued together, none that there was only padding.
-    Of a repeated key the last value counts. `like`: earlier records of the file, by which a record behind a
-    cut one can be told from a part of it. Raises NotJson with the reason.
-    """
-    try:
-        return [orjson.loads(raw)], ()
-    except orjson.JSONDecodeError:
-        return _decode_slowly(raw, like)
-
-
-def _decode_slowly(raw: bytes, like: Sequence[Any]) -> tuple[list[Any], tuple[Repair, ...]]:
-    text, repairs = cleaned(raw)
-    if not text and repairs:
-        return [], tuple(repairs)
-    try:
-        values, more = _values(text, like)
-    except RecursionError:
-        repairs.append(Repair("too-deep", f"what is nested deeper than {MAX_DEPTH} levels was kept as text"))
-        values, more = _values(shallow(text), like)
-    loose = Repair("loose-json", "raw control characters, NaN or numbers out of range were read leniently")
-    return values, (*repairs, *more) if repairs or more else (loose,)
-
-
 def cleaned(raw: bytes) -> tuple[str, list[Repair]]:
     """Bytes as text without what no JSON text can hold, and the repairs made."""
     if raw.count(0) * 4 >= len(raw) and (text := _from_utf16(raw)):
@@ -69,7 +41,10 @@ def cleaned(raw: bytes) -> tuple[str, list[Repair]]:
     if "\x00" in text:
         repairs.append(Repair("nul-bytes", f"NUL bytes were dropped x {text.count(chr(0))}"))
         text = text.replace("\x00", "")
-    text = text.strip(_EDGES)
+    bare = text.strip(" \t\r\n")
+    text = bare.strip(_EDGES)
+    if text and text != bare:
+        repairs.append(Repair("loose-json", "control characters or byte-order marks around the record were dropped"))
     if "\\u" in text and (fixed := _SURROGATE.sub(lambda m: m[0] if m[1] else "\\ufffd", text)) != text:
         repairs.append(Repair("lone-surrogate", "halves of surrogate pairs were replaced"))
         text = fixed
@@ -90,31 +65,9 @@ def _from_utf16(raw: bytes) -> str:
     return ""
 
 
-def _values(text: str, like: Sequence[Any]) -> tuple[list[Any], list[Repair]]:
-    from replay.readers.json_salvage import records
-
-    try:
-        return _all_values(text)
-    except ValueError as error:
-        reason = error
-    doubled = escaped(text)
-    repairs = [] if doubled == text else [Repair("bad-escape", "invalid JSON escapes were read as plain backslashes")]
-    if repairs:
-        try:
-            values, more = _all_values(doubled)
-        except ValueError as error:
-            reason = error
-        else:
-            return values, [*repairs, *more]
-    values, more = records(doubled, like)
-    if not values:
-        raise NotJson(reason_of(reason))
-    return values, [*repairs, *more]
-
-
 def escaped(text: str) -> str:
     """The text with each backslash doubled that begins no JSON escape."""
-    return _BAD_ESCAPE.sub(lambda m: m[0] if m[1] else "\\" + m[0], text) if "\\" in text else text
+    return _BAD_ESCAPE.sub(lambda m: m[1] or "\\\\", text) if "\\" in text else text
 
 
 def reason_of(error: ValueError) -> str:
@@ -124,7 +77,8 @@ def reason_of(error: ValueError) -> str:
     return str(error)
 
 
-def _all_values(text: str) -> tuple[list[Any], list[Repair]]:
+def all_values(text: str) -> tuple[list[Any], list[Repair]]:
+    """The JSON values that a text consists of. Raises ValueError at the first place that is none."""
     values, end = [], 0
     while end < len(text):
         value, end = DECODER.raw_decode(text, end)
@@ -151,7 +105,9 @@ def shallow(text: str, limit: int = MAX_DEPTH) -> str:
             if depth == limit + 1:
                 parts += [text[done:start], json.dumps(text[start:token.end()], ensure_ascii=False)]
                 done = token.end()
-            depth -= 1
+            depth = max(0, depth - 1)
+    if depth > limit:
+        return "".join([*parts, text[done:start], json.dumps(text[start:], ensure_ascii=False)])
     return "".join([*parts, text[done:]])
 
 

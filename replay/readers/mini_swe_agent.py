@@ -8,6 +8,7 @@ from typing import Any
 
 from replay.readers.common import ThreadBuilder, leftover, not_an_object
 from replay.readers.mini_swe_agent_log import MiniLog
+from replay.readers.native import mapping, objects, string
 from replay.readers.source import Source
 from replay.transcript import Outcome, ReadNote, Transcript
 
@@ -58,8 +59,8 @@ def _score(document: Mapping[str, Any]) -> int:
 
 
 def _array_score(messages: list[Any]) -> int:
-    rows = [m for m in messages[:50] if isinstance(m, dict)]
-    if any(isinstance(m.get("extra"), dict) and _EXTRA & m["extra"].keys() for m in rows):
+    rows = objects(messages[:50])
+    if any(_EXTRA & mapping(m.get("extra")).keys() for m in rows):
         return 85
     return 70 if any(_is_marked(m) for m in rows) else 0
 
@@ -83,31 +84,25 @@ def _transcript(document: Mapping[str, Any], path: str, number: int) -> Transcri
         log.read(messages)
     elif document:
         notes.append(ReadNote(code="no-messages", text="no list of messages in the trajectory"))
-    info = _mapping(document.get("info"))
-    model = _mapping(_mapping(info.get("config")).get("model"))
+    info = mapping(document.get("info"))
+    model = mapping(mapping(info.get("config")).get("model"))
     return Transcript(
         format="mini-swe-agent", session_id=name, path=path, main=log.thread.build(), abandoned=tuple(log.discarded),
-        notes=tuple(notes), model=log.model or _text(model.get("model_name")), cwd=_cwd(info),
-        harness_version=_text(info.get("mini_version")), outcome=_outcome(info, document, log), message_count=log.count,
-        extra=leftover(document, "messages"))
+        notes=tuple(notes), model=log.model or string(model.get("model_name")), cwd=_cwd(info),
+        harness_version=string(info.get("mini_version")), outcome=_outcome(info, document, log),
+        message_count=log.count, extra=leftover(document, "messages"))
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _name(document: Mapping[str, Any], path: str, number: int) -> str:
-    known = _text(document.get("instance_id")) or _text(_mapping(document.get("info")).get("instance_id"))
+    known = string(document.get("instance_id")) or string(mapping(document.get("info")).get("instance_id"))
     stem = Path(path).name.removesuffix(".gz").removesuffix(".zst").removesuffix(".json").removesuffix(".traj")
     return known or (stem if number == 1 else f"{stem}#{number}")
 
 
 def _cwd(info: Mapping[str, Any]) -> str | None:
-    return _text(_mapping(_mapping(info.get("config")).get("environment")).get("cwd"))
+    return string(mapping(mapping(info.get("config")).get("environment")).get("cwd"))
 
 
 def _outcome(info: Mapping[str, Any], document: Mapping[str, Any], log: MiniLog) -> Outcome | None:
@@ -115,7 +110,7 @@ def _outcome(info: Mapping[str, Any], document: Mapping[str, Any], log: MiniLog)
     for place in (info, document):
         if isinstance(graded := place.get("resolved"), bool):
             return Outcome(value="pass" if graded else "fail", source="resolved")
-    status = _text(info.get("exit_status"))
+    status = string(info.get("exit_status"))
     source = "info.exit_status" if status else "extra.exit_status"
     status = status or log.exit_status
     if status is None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replay.blocks import Block, Image, Reasoning, Text, ToolCall, ToolResult
-from replay.readers.common import ThreadBuilder, leftover, seconds
+from replay.readers.common import ThreadBuilder, seconds
+from replay.readers.native import mapping, objects, rest, string
 from replay.readers.odd_types import OddTypes
 from replay.readers.openai_chat_blocks import (
     Pairing,
@@ -19,11 +20,12 @@ from replay.readers.openai_chat_blocks import (
 )
 from replay.readers.openai_chat_usage import usage_of
 from replay.readers.text_actions import action_blocks
-from replay.transcript import Message, ReadNote, Thread, Usage
+from replay.transcript import Message, Origin, ReadNote, Thread, Usage
 
 _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)[ \t]*\n.*?\n```", re.DOTALL)
-_MODELLED = ("role", "content", "tool_calls", "tool_call_id", "call_id", "output", "usage", "timestamp", "type",
-             "reasoning_content", "thinking_blocks", "model", "id")
+_MODELLED = frozenset({
+    "role", "content", "tool_calls", "tool_call_id", "call_id", "output", "usage", "timestamp", "type",
+    "reasoning_content", "thinking_blocks", "model", "id"})
 _PERSON = frozenset({"UserInterruption", "UserRejection", "UserNewTask"})
 
 
@@ -77,19 +79,17 @@ class MiniLog:
             self._user(native, extra, is_last)
         else:
             self.odd.add(role or native.get("type"), 1, 0)
-            self._add(native, str(role))
+            self._add(native, "injected", str(role))
 
-    def _add(self, native: dict[str, Any], detail: str) -> None:
-        blocks = content_blocks(native.get("content"), self.pairing)
-        if detail == "system":
-            self.thread.add("system", blocks, "system", time=_time(native), extra=_rest(native))
-        else:
-            self.thread.add("user", blocks, "injected", detail=detail, time=_time(native), extra=_rest(native))
+    def _add(self, native: dict[str, Any], origin: Origin, detail: str | None = None) -> None:
+        """Append a message that is neither an answer nor a result."""
+        self.thread.add("system" if origin == "system" else "user", content_blocks(native.get("content"), self.pairing),
+                        origin, detail=detail, time=_time(native), extra=rest(native, _MODELLED))
 
     def _exit(self, native: dict[str, Any], status: Any) -> None:
         """What the run ended with; the model never saw it."""
         self.exit_status = status if isinstance(status, str) else self.exit_status
-        self._add(native, "exit")
+        self._add(native, "injected", "exit")
 
     def _user(self, native: dict[str, Any], extra: Mapping[str, Any], is_last: bool) -> None:
         interrupt = extra.get("interrupt_type")
@@ -97,13 +97,12 @@ class MiniLog:
             self._interrupt(native, extra, str(interrupt))
         elif "actions" in extra:
             self.by_hand = True
-            self._add(native, "command")
+            self._add(native, "injected", "command")
         elif self.by_hand:
             self.by_hand = False
-            self._add(native, "command_output")
+            self._add(native, "injected", "command_output")
         elif not self.thread.steps:
-            blocks = content_blocks(native.get("content"), self.pairing)
-            self.thread.add("user", blocks, "human", time=_time(native), extra=_rest(native))
+            self._add(native, "human")
         elif is_last and "returncode" not in extra and not _is_observation(native) and not self._is_refused():
             self._exit(native, None)
         else:
@@ -117,30 +116,26 @@ class MiniLog:
         if self.expects or "returncode" in extra or _is_observation(native):
             self._result(native, extra)
         else:
-            blocks = content_blocks(native.get("content"), self.pairing)
-            self.thread.add("user", blocks, "nudge", detail="format_error", time=_time(native), extra=_rest(native))
+            self._add(native, "nudge", "format_error")
 
     def _interrupt(self, native: dict[str, Any], extra: Mapping[str, Any], kind: str) -> None:
         """The run was interrupted: by the person, or by the program for the form of an answer."""
         if kind not in _PERSON and "response" in extra:
             self._discard(extra)
-        blocks = content_blocks(native.get("content"), self.pairing)
-        self.thread.add("user", blocks, "human" if kind in _PERSON else "nudge", detail=kind, time=_time(native),
-                        extra=_rest(native))
+        self._add(native, "human" if kind in _PERSON else "nudge", kind)
         self.waiting, self.expects = [], False
 
     def _discard(self, extra: Mapping[str, Any]) -> None:
         """A response that was thrown away for its form: billed, and never among the messages."""
-        response = _mapping(extra.get("response"))
-        choices = response.get("choices")
-        first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        message = _mapping(first.get("message"))
+        response = mapping(extra.get("response"))
+        first = next(iter(objects(response.get("choices"))), {})
+        message = mapping(first.get("message"))
         blocks = _chat_blocks(message, Pairing()) if message else _item_blocks(response, Pairing())
         if not blocks and isinstance(extra.get("model_response"), str):
             blocks = [Text(text=extra["model_response"])]
         self.thread.fail("discarded response: wrong format", usage_of(response.get("usage")),
                          model=self._model(response), time=seconds(extra.get("timestamp")),
-                         request_id=_text(response.get("id")))
+                         request_id=string(response.get("id")))
         part = Message(index=0, role="assistant", blocks=tuple(blocks), origin="model")
         self.discarded.append(Thread(id=f"{self.thread.id}/discarded-{len(self.discarded) + 1}", messages=(part,)))
 
@@ -154,51 +149,47 @@ class MiniLog:
         block = ToolResult(call_id=own, text="\n".join(p.text for p in parts if isinstance(p, Text)),
                            name=names.get(own, "bash"), images=tuple(p for p in parts if isinstance(p, Image)),
                            is_error=_is_failure(native, extra))
-        self.thread.add("tool", [block], "tool", time=_time(native), extra=_rest(native))
+        self.thread.add("tool", [block], "tool", time=_time(native), extra=rest(native, _MODELLED))
 
     def _assistant(self, native: dict[str, Any], extra: Mapping[str, Any]) -> None:
-        response = _mapping(extra.get("response"))
+        response = mapping(extra.get("response"))
         blocks = self._blocks(native, extra)
         self.waiting = [b for b in blocks if isinstance(b, ToolCall)]
         text = "\n".join(b.text for b in blocks if isinstance(b, Text))
         self.expects = bool(self.waiting) or len(_COMMAND.findall(text)) == 1
         self.thread.respond(
             blocks, _usage(native, response), model=self._model(response or native), time=_time(native),
-            request_id=_text(response.get("id")) or _text(native.get("id")), extra=_rest(native))
+            request_id=string(response.get("id")) or string(native.get("id")), extra=rest(native, _MODELLED))
 
     def _blocks(self, native: dict[str, Any], extra: Mapping[str, Any]) -> list[Block]:
         if native.get("object") == "response" or "output" in native:
             return _item_blocks(native, self.pairing)
         blocks = _chat_blocks(native, self.pairing)
-        actions = extra.get("actions")
-        named = [a for a in actions if isinstance(a, dict)] if isinstance(actions, list) else []
+        named = objects(extra.get("actions"))
         if len(named) != 1 or any(isinstance(b, ToolCall) for b in blocks):
             return blocks
         command, text = named[0].get("command"), next((b.text for b in blocks if isinstance(b, Text)), "")
         if not isinstance(command, str) or not command:
             return blocks
-        rest = [b for b in blocks if isinstance(b, Reasoning)]
+        thoughts = [b for b in blocks if isinstance(b, Reasoning)]
         cut = action_blocks(text, command, self.pairing.ids.call(f"action-{len(self.thread.steps) + 1}"))
-        return [*rest, *(replace(b, name="bash") if isinstance(b, ToolCall) else b for b in cut)]
+        return [*thoughts, *(replace(b, name="bash") if isinstance(b, ToolCall) else b for b in cut)]
 
     def _model(self, response: Mapping[str, Any]) -> str | None:
-        self.model = _text(response.get("model")) or self.model
+        self.model = string(response.get("model")) or self.model
         return self.model
 
 
 def _chat_blocks(native: Mapping[str, Any], pairing: Pairing) -> list[Block]:
     blocks = assistant_blocks(native, pairing)
-    listed = native.get("thinking_blocks")
-    if not isinstance(listed, list) or any(isinstance(b, Reasoning) for b in blocks):
+    if any(isinstance(b, Reasoning) for b in blocks):
         return blocks
-    return [*(thought(t) for t in listed if isinstance(t, dict)), *blocks]
+    return [*map(thought, objects(native.get("thinking_blocks"))), *blocks]
 
 
 def _item_blocks(native: Mapping[str, Any], pairing: Pairing) -> list[Block]:
     pairing.respond()
-    output = native.get("output")
-    items = [i for i in output if isinstance(i, dict)] if isinstance(output, list) else []
-    return [block for item in items for block in item_blocks(item, pairing)]
+    return [block for item in objects(native.get("output")) for block in item_blocks(item, pairing)]
 
 
 def _usage(native: Mapping[str, Any], response: Mapping[str, Any]) -> Usage | None:
@@ -218,21 +209,11 @@ def _is_failure(native: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
 
 
 def _extra(native: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(native.get("extra"))
+    return mapping(native.get("extra"))
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _time(native: Mapping[str, Any]) -> float | None:
     own = seconds(native.get("timestamp"))
     return own if own is not None else seconds(_extra(native).get("timestamp"))
-
-
-def _rest(native: Mapping[str, Any]) -> Mapping[str, Any]:
-    return leftover(native, *_MODELLED)

@@ -60,7 +60,8 @@ def found_sessions(source: Source) -> list[Found]:
     stem = _stem(source.path)
     if event_files := _siblings(source):
         return [_from_files(source, event_files)]
-    loose, instances, odd = Found(stem), [], OddTypes("record")
+    loose, odd = Found(stem), OddTypes("record")
+    instances: list[Found] = []
     for record in source.records:
         value = record.value
         if isinstance(value, list):
@@ -132,12 +133,16 @@ def companion_events(path: Path) -> tuple[Path, ...]:
 
     The pages beside the folder hold the same events once more.
     """
-    if path.parent.name != _FOLDER or not path.stem.isdigit():
+    folder = path.parent
+    if folder.name != _FOLDER or not path.stem.isdigit():
         return ()
-    files = event_files(path.parent)
-    if not files or files[0] != path:
+    # Listing the folder for each of its files would be quadratic; streams count from 0.
+    if path.stem != "0" and (folder / "0.json").exists():
         return ()
-    return (*files[1:], *sorted((path.parent.parent / _CACHE).glob("*.json")))
+    files = event_files(folder)
+    if files[:1] != [path]:
+        return ()
+    return (*files[1:], *sorted((folder.parent / _CACHE).glob("*.json")))
 
 
 def _from_files(source: Source, files: list[Path]) -> Found:

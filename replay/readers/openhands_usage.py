@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replay.readers.common import whole
+from replay.readers.native import mapping, objects, string
 from replay.readers.openai_chat_usage import usage_of
 from replay.transcript import Step, Thread, Usage
 
@@ -20,31 +21,30 @@ class Ledger:
     listed: dict[str, tuple[Usage, str | None]] = field(default_factory=dict)
     """Usage by response id from `token_usages` lists, in order of first sight."""
     claimed: set[str] = field(default_factory=set)
-    totals: dict[str, Usage] = field(default_factory=dict)
-    """Latest running total by the model that it is for."""
+    totals: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Latest running total by the model that it is for, as it stood."""
     beside: Usage = _NONE
     """Billed to others since the latest response, thus in its running total too."""
     side: list[Step] = field(default_factory=list)
 
     def collect(self, metrics: Any) -> None:
         """Take in the calls that a metrics object lists."""
-        rows = metrics.get("token_usages") if isinstance(metrics, dict) else None
-        for row in rows if isinstance(rows, list) else []:
-            if isinstance(row, dict) and isinstance(name := row.get("response_id"), str) and name:
-                self.listed.setdefault(name, (_tokens(row), _text(row.get("model"))))
+        for row in objects(mapping(metrics).get("token_usages")):
+            name = row.get("response_id")
+            if isinstance(name, str) and name and name not in self.listed:
+                self.listed[name] = (_tokens(row), string(row.get("model")))
 
     def response(self, event: Mapping[str, Any], response: Mapping[str, Any]) -> Usage | None:
         """The usage of the response that an event stands for."""
         metrics = event.get("llm_metrics")
         self.collect(metrics)
-        grown = self._growth(metrics)
-        name = _text(response.get("id")) or self._newest(metrics)
+        name = string(response.get("id")) or self._newest(metrics)
         if name:
             self.claimed.add(name)
-        listed = self.listed[name][0] if name in self.listed else None
-        spare = minus(grown, self.beside) if grown is not None else None
-        self.beside = _NONE
-        return usage_of(response.get("usage")) or listed or spare
+        usage = usage_of(response.get("usage")) or (self.listed[name][0] if name in self.listed else None)
+        grown = self._growth(metrics, usage is None)
+        beside, self.beside = self.beside, _NONE
+        return usage if usage is not None or grown is None else minus(grown, beside)
 
     def other(self, event: Mapping[str, Any]) -> None:
         """An event that is no response: what its running total grew by was billed to another request."""
@@ -52,7 +52,7 @@ class Ledger:
         before = len(self.listed)
         self.collect(metrics)
         fresh = list(self.listed.values())[before:]
-        grown = self._growth(metrics)
+        grown = self._growth(metrics, not fresh)
         if fresh:
             self.beside += sum((usage for usage, _ in fresh), _NONE)
         elif grown is not None and grown.total:
@@ -81,21 +81,23 @@ class Ledger:
             self.side.append(Step(number=len(self.side) + 1, start=0, response=None, usage=usage, model=model,
                                   request_id=name))
 
-    def _growth(self, metrics: Any) -> Usage | None:
-        total = metrics.get("accumulated_token_usage") if isinstance(metrics, dict) else None
+    def _growth(self, metrics: Any, is_needed: bool) -> Usage | None:
+        """What the running total grew by; a total that shrank began anew."""
+        total = mapping(metrics).get("accumulated_token_usage")
         if not isinstance(total, dict):
             return None
-        model, now = str(total.get("model")), _tokens(total)
-        before = self.totals.get(model, _NONE)
-        self.totals[model] = now
-        return minus(now, before) if now.total >= before.total else now
+        model = str(total.get("model"))
+        before, self.totals[model] = self.totals.get(model), total
+        if not is_needed:
+            return None
+        now, then = _tokens(total), _tokens(before) if before else _NONE
+        return minus(now, then) if now.total >= then.total else now
 
     def _newest(self, metrics: Any) -> str:
         """The call that a response without an id must be: the latest listed one that nobody claimed."""
-        rows = metrics.get("token_usages") if isinstance(metrics, dict) else None
-        last = rows[-1] if isinstance(rows, list) and rows and isinstance(rows[-1], dict) else {}
-        name = _text(last.get("response_id")) or ""
-        return "" if name in self.claimed else name
+        rows = objects(mapping(metrics).get("token_usages"))
+        name = string(rows[-1].get("response_id")) if rows else None
+        return "" if name is None or name in self.claimed else name
 
 
 def _tokens(row: Mapping[str, Any]) -> Usage:
@@ -114,6 +116,3 @@ def minus(total: Usage, part: Usage) -> Usage:
                  cache_write_5m=max(total.cache_write_5m - part.cache_write_5m, 0),
                  output=max(total.output - part.output, 0))
 
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -33,6 +33,11 @@ READERS: Mapping[str, str] = {
     "decode": "replay.readers.decode:Decode",
     "openai-chat": "replay.readers.openai_chat:OpenAIChat",
     "opencode": "replay.readers.opencode:OpenCode",
+    "swe-agent": "replay.readers.swe_agent:SweAgent",
+    "mini-swe-agent": "replay.readers.mini_swe_agent:MiniSweAgent",
+    "openhands": "replay.readers.openhands:OpenHands",
+    "atif": "replay.readers.atif:Atif",
+    "gemini-cli": "replay.readers.gemini:GeminiCli",
 }
 """Format name to `module:Class`."""
 

@@ -1,37 +1,29 @@
 """Bytes of a file into numbered JSON records, with a note for everything odd.
 
 Lines end at LF only; a trailing CR is dropped; blank lines are skipped. A damaged line is noted with
-its number and byte offset and never costs another line.
+its number and byte offset and never costs another line; of a damaged document the rest is read.
 """
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
 from replay.errors import ReadError
-from replay.readers.json_text import NotJson, decode
+from replay.readers.archives import unpacked
+from replay.readers.documents import damaged_document, is_laid_out, looks_whole, whole_document
+from replay.readers.encodings import Lines, to_utf8
+from replay.readers.json_lines import decode
+from replay.readers.json_text import NotJson
 from replay.transcript import ReadNote
 
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-         (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_SQLITE = b"SQLite format 3\0"
-_REPAIRS = {
-    "bad-utf8": "bytes that are not UTF-8 were replaced",
-    "nul-bytes": "NUL bytes were dropped",
-    "bad-escape": "invalid JSON escapes were read as plain backslashes",
-    "glued-values": "several JSON values stood on one line; each was read",
-    "loose-json": "read with a lenient JSON decoder (control characters, NaN or lone surrogates)",
-}
+_SQLITE = b"SQLite format 3\x00"
+_LIKE = 50
+"""Earlier records that a record behind a cut one is compared with."""
 
 
 class Record(NamedTuple):
@@ -91,133 +83,74 @@ def open_source(path: Path) -> Source:
 def parse_source(data: bytes, path: str, folder: Path | None = None) -> Source:
     """Turn the bytes of a file into records and notes."""
     notes: list[ReadNote] = []
-    plain = _decompress(data, path, notes)
+    plain = unpacked(data, path, notes)
     if plain.startswith(_SQLITE):
         return Source(path=path, size_bytes=len(plain), records=(), is_document=False, notes=tuple(notes),
                       folder=folder, database=plain)
-    text = _to_utf8(plain, notes)
-    document = _whole_document(text)
-    if document is not None:
-        records: tuple[Record, ...] = (Record(1, 0, document),)
-    else:
-        records = tuple(_records(text, notes))
-    return Source(path=path, size_bytes=len(text), records=records, is_document=document is not None,
+    lines = to_utf8(plain, notes)
+    records, is_document = _records(lines, notes)
+    return Source(path=path, size_bytes=len(plain), records=tuple(records), is_document=is_document,
                   notes=tuple(notes), folder=folder)
 
 
-def _decompress(data: bytes, path: str, notes: list[ReadNote]) -> bytes:
-    if data.startswith(_GZIP):
-        return _gunzip(data, path, notes)
-    if data.startswith(_ZSTD):
-        return _unzstd(data, path, notes)
-    return data
+def _records(lines: Lines, notes: list[ReadNote]) -> tuple[list[Record], bool]:
+    """The records of a file, and whether they are one document."""
+    value = whole_document(lines.data)
+    if value is None and is_laid_out(lines.data):
+        value = damaged_document(lines, notes)
+    if value is None:
+        own: list[ReadNote] = []
+        records = _line_records(lines, own)
+        if any(isinstance(record.value, dict) for record in records):
+            notes.extend(own)
+            return records, _is_alone(records, lines.data)
+        value = damaged_document(lines, notes)
+        if value is None:
+            notes.extend(own)
+            return records, False
+    return [Record(1, lines.start_of(1, 0), value)], True
 
 
-def _gunzip(data: bytes, path: str, notes: list[ReadNote]) -> bytes:
-    out = io.BytesIO()
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-            while chunk := packed.read(1 << 20):
-                out.write(chunk)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        if not out.tell():
-            raise ReadError(path, f"not readable as gzip: {error}") from error
-        notes.append(ReadNote(code="cut-archive", text=f"compressed data end early: {error}"))
-    return out.getvalue()
+def _is_alone(records: Sequence[Record], data: bytes) -> bool:
+    """Whether the one record of a file is a document that needed a repair."""
+    return len(records) == 1 and b"\n" not in data.strip() and looks_whole(records[0].value)
 
 
-def _unzstd(data: bytes, path: str, notes: list[ReadNote]) -> bytes:
-    import zstandard
-
-    out = io.BytesIO()
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True) as packed:
-            while chunk := packed.read(1 << 20):
-                out.write(chunk)
-    except zstandard.ZstdError as error:
-        if not out.tell():
-            raise ReadError(path, f"not readable as zstd: {error}") from error
-        notes.append(ReadNote(code="cut-archive", text=f"compressed data end early: {error}"))
-    return out.getvalue()
-
-
-def _to_utf8(data: bytes, notes: list[ReadNote]) -> bytes:
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            notes.append(ReadNote(code="byte-order-mark", text=f"a {encoding} byte-order mark was skipped",
-                                  line=1, byte=0))
-            if encoding == "utf-8":
-                return data[len(bom):]
-            return data.decode(encoding, "replace").encode("utf-8", "replace")
-    return data
-
-
-def _whole_document(data: bytes) -> Any:
-    head = data[:64].lstrip()
-    if not head.startswith((b"{", b"[")):
-        return None
-    first, _, rest = data.partition(b"\n")
-    if rest.strip() and _is_json(first):
-        return None
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return _repaired_document(data)
-    return value if rest.strip() or isinstance(value, list) or _looks_whole(value) else None
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
-def _looks_whole(value: Any) -> bool:
-    """A single-line object is a document unless it could be the only line of a line format."""
-    if not isinstance(value, dict):
-        return False
-    return not ({"type", "role", "event_type"} & value.keys()) or any(isinstance(v, list) for v in value.values())
-
-
-def _repaired_document(data: bytes) -> Any:
-    """A pretty-printed document that needs a repair; None where lines must be tried instead."""
-    head = data[:2048].lstrip()
-    if not (head.startswith((b"{\n", b"[\n", b"{\r\n", b"[\r\n")) or head[:1] == b"["):
-        return None
-    try:
-        values, _ = decode(data)
-    except NotJson:
-        return None
-    return values[0] if len(values) == 1 else None
-
-
-def _records(data: bytes, notes: list[ReadNote]) -> Iterator[Record]:
-    lines = data.split(b"\n")
-    last = len(lines)
-    while last and not lines[last - 1].strip():
+def _line_records(lines: Lines, notes: list[ReadNote]) -> list[Record]:
+    rows = lines.data.split(b"\n")
+    last = len(rows)
+    while last and not rows[last - 1].strip():
         last -= 1
-    offset = 0
-    for number, line in enumerate(lines[:last], 1):
-        stripped = line.strip(b" \t\r")
-        if stripped:
-            yield from _line_records(number, offset, stripped, number == last, notes)
-        offset += len(line) + 1
-
-
-def _line_records(number: int, offset: int, line: bytes, is_last: bool, notes: list[ReadNote]) -> Iterator[Record]:
-    try:
-        values: list[Any] = [orjson.loads(line)]
-        repairs: tuple[str, ...] = ()
-    except orjson.JSONDecodeError:
+    found: list[Record] = []
+    loads, offset = orjson.loads, 0
+    for number, row in enumerate(rows[:last], 1):
         try:
-            values, repairs = decode(line)
-        except NotJson as error:
-            code = "cut-tail" if is_last else "bad-json"
-            what = "the last line is cut" if is_last else "not valid JSON"
-            notes.append(ReadNote(code=code, text=f"{what}: {error}", line=number, byte=offset))
-            return
-    notes.extend(ReadNote(code=c, text=_REPAIRS[c], line=number, byte=offset) for c in repairs)
-    for value in values:
-        yield Record(number, offset, value)
+            found.append(Record(number, offset, loads(row)))
+        except orjson.JSONDecodeError:
+            if row.strip():
+                found += _repaired(number, offset, row, found, notes, is_last=number == last)
+        offset += len(row) + 1
+    return _placed(found, notes, lines)
+
+
+def _repaired(number: int, offset: int, row: bytes, before: Sequence[Record], notes: list[ReadNote], *,
+              is_last: bool) -> list[Record]:
+    """The records of a line that is not one JSON value; what was repaired or left out becomes a note."""
+    try:
+        values, repairs = decode(row, [record.value for record in before[-_LIKE:]])
+    except NotJson as error:
+        code, what = ("cut-tail", "the last line is cut") if is_last else ("bad-json", "not valid JSON")
+        notes.append(ReadNote(code=code, text=f"{what}: {error}", line=number, byte=offset))
+        return []
+    for code, text in repairs:
+        at_end = code != "cut-tail" or is_last
+        notes.append(ReadNote(code=code if at_end else "bad-json", text=text, line=number, byte=offset))
+    return [Record(number, offset, value) for value in values]
+
+
+def _placed(found: list[Record], notes: list[ReadNote], lines: Lines) -> list[Record]:
+    """Records and notes with their offsets in the file as it stood."""
+    if lines.starts is None and not lines.shift:
+        return found
+    notes[:] = [replace(n, byte=lines.start_of(n.line, n.byte)) if n.line and n.byte is not None else n for n in notes]
+    return [record._replace(byte=lines.start_of(record.line, record.byte)) for record in found]

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from replay.readers.common import leftover, not_an_object
+from replay.readers.native import mapping, string
 from replay.readers.source import Source
 from replay.readers.swe_agent_attempts import attempts_of
 from replay.readers.swe_agent_history import read_attempt
@@ -74,11 +75,11 @@ def _transcript(document: Mapping[str, Any], path: str, number: int) -> Transcri
     for other in others:
         left = read_attempt(other, f"{name}/attempt-{other.number}", notes)
         abandoned.extend([left.main, *left.subagents, *left.discarded])
-    info = _mapping(main.native.get("info"))
+    info = mapping(main.native.get("info"))
     return Transcript(
         format="swe-agent", session_id=name, path=path, main=read.main, subagents=tuple(read.subagents),
         abandoned=tuple(abandoned), notes=tuple(notes), model=_model(config), outcome=_outcome(info, document),
-        harness_version=_text(info.get("swe_agent_version")), message_count=read.count,
+        harness_version=string(info.get("swe_agent_version")), message_count=read.count,
         extra=leftover(document, "trajectory", "history", "attempts"))
 
 
@@ -89,29 +90,23 @@ def _config(value: Any) -> Mapping[str, Any]:
             value = orjson.loads(value)
         except orjson.JSONDecodeError:
             return {}
-    return _mapping(value)
+    return mapping(value)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _name(document: Mapping[str, Any], config: Mapping[str, Any], path: str, number: int) -> str:
     """The instance's id, from the configuration or the environment, else the file's name."""
-    environment = _text(document.get("environment")) or ""
-    known = (_text(document.get("instance_id")) or _text(_mapping(config.get("problem_statement")).get("id"))
+    environment = string(document.get("environment")) or ""
+    known = (string(document.get("instance_id")) or string(mapping(config.get("problem_statement")).get("id"))
              or (environment if "__" in environment else None))
     stem = Path(path).name.removesuffix(".gz").removesuffix(".zst").removesuffix(".traj")
     return known or (stem if number == 1 else f"{stem}#{number}")
 
 
 def _model(config: Mapping[str, Any]) -> str | None:
-    agent = _mapping(config.get("agent"))
-    return _text(_mapping(agent.get("model")).get("name")) or _text(agent.get("model_name"))
+    agent = mapping(config.get("agent"))
+    return string(mapping(agent.get("model")).get("name")) or string(agent.get("model_name"))
 
 
 def _outcome(info: Mapping[str, Any], document: Mapping[str, Any]) -> Outcome | None:

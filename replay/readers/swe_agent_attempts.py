@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from replay.readers.native import mapping, objects
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -18,7 +20,7 @@ class Attempt:
     @property
     def steps(self) -> list[dict[str, Any]]:
         """The trajectory's steps."""
-        return _objects(self.native.get("trajectory"))
+        return objects(self.native.get("trajectory"))
 
     @property
     def history(self) -> list[Any]:
@@ -27,16 +29,12 @@ class Attempt:
         return history if isinstance(history, list) else rebuilt(self.steps)
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def attempts_of(document: Mapping[str, Any]) -> tuple[Attempt, list[Attempt]]:
     """The attempt that counts and the others.
 
     The file itself holds the chosen attempt; while the loop still ran it holds none, then the last one counts.
     """
-    listed = [Attempt(native, number) for number, native in enumerate(_objects(document.get("attempts")))]
+    listed = [Attempt(native, number) for number, native in enumerate(objects(document.get("attempts")))]
     if not listed:
         return Attempt(document), []
     chosen = _chosen(document, len(listed))
@@ -45,8 +43,7 @@ def attempts_of(document: Mapping[str, Any]) -> tuple[Attempt, list[Attempt]]:
 
 
 def _chosen(document: Mapping[str, Any], count: int) -> int:
-    info = document.get("info")
-    best = info.get("best_attempt_idx") if isinstance(info, dict) else None
+    best = mapping(document.get("info")).get("best_attempt_idx")
     return best if isinstance(best, int) and 0 <= best < count else count - 1
 
 
@@ -70,7 +67,7 @@ def prompt_of(step: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]] | None
     for name in ("query", "messages"):
         listed = step.get(name)
         if isinstance(listed, list) and any(isinstance(item, dict) and "role" in item for item in listed):
-            return name, _objects(listed)
+            return name, objects(listed)
     return "", None
 
 

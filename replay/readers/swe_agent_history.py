@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replay.blocks import Block, Image, Reasoning, Text, ToolCall, ToolResult
-from replay.readers.common import ThreadBuilder, leftover
+from replay.readers.common import ThreadBuilder
+from replay.readers.native import objects, rest
 from replay.readers.odd_types import OddTypes
 from replay.readers.openai_chat_blocks import Pairing, content_blocks, part_call, thought
 from replay.readers.swe_agent_attempts import Attempt, aligned, prompt_of
 from replay.readers.swe_agent_views import Views
 from replay.readers.text_actions import action_blocks
-from replay.transcript import Message, ReadNote, Role, Thread
+from replay.transcript import Message, Origin, ReadNote, Role, Thread
 
-_MODELLED = ("role", "content", "tool_calls", "tool_call_ids", "thinking_blocks")
+_MODELLED = frozenset({"role", "content", "tool_calls", "tool_call_ids", "thinking_blocks"})
+_PROMPTS = frozenset({"response", "query", "messages"})
 _STEP_EXTRA = ("execution_time", "state", "extra_info", "observation")
 _ENDINGS = ("Exit due to ", "Exiting due to ", "Exited ")
 _NO_REQUEST = ("repeated format", "total execution time")
@@ -99,24 +101,28 @@ class HistoryLog:
     def _other(self, item: dict[str, Any]) -> None:
         role = item.get("role")
         if item.get("is_demo"):
-            self.thread.add(_plain_role(role), _demo_blocks(item), "injected", detail="demonstration", extra=_rest(item))
+            self.thread.add(_plain_role(role), _demo_blocks(item), "injected", detail="demonstration",
+                            extra=rest(item, _MODELLED))
         elif role == "system":
-            self.thread.add("system", content_blocks(item.get("content"), self.pairing), "system", extra=_rest(item))
+            self._tell(item, "system")
         elif role == "tool" or (role == "user" and self.waiting):
             self._result(item)
         elif role == "user":
             self._user(item)
         else:
             self.odd.add(role, 1, 0)
-            self.thread.add("user", content_blocks(item.get("content"), self.pairing), "injected", detail=str(role),
-                            extra=_rest(item))
+            self._tell(item, "injected", str(role))
+
+    def _tell(self, item: dict[str, Any], origin: Origin, detail: str | None = None) -> None:
+        """Append a message that is neither an answer nor a result."""
+        self.thread.add("system" if origin == "system" else "user", content_blocks(item.get("content"), self.pairing),
+                        origin, detail=detail, extra=rest(item, _MODELLED))
 
     def _user(self, item: dict[str, Any]) -> None:
-        blocks = content_blocks(item.get("content"), self.pairing)
         if self.ended:
-            self.thread.add("user", blocks, "injected", detail="exit", extra=_rest(item))
+            self._tell(item, "injected", "exit")
         else:
-            self.thread.add("user", blocks, "nudge" if self.prompted else "human", extra=_rest(item))
+            self._tell(item, "nudge" if self.prompted else "human")
         self.prompted = True
 
     def _result(self, item: dict[str, Any]) -> None:
@@ -131,7 +137,7 @@ class HistoryLog:
                            images=tuple(p for p in parts if isinstance(p, Image)))
         others = [ToolResult(call_id=own, text="", name=names.get(own)) for own in ids[1:]]
         self.waiting = [call for call in self.waiting if call.id not in ids]
-        self.thread.add("tool", [first, *others], "tool", extra=_rest(item))
+        self.thread.add("tool", [first, *others], "tool", extra=rest(item, _MODELLED))
 
     def _assistant(self, item: dict[str, Any], step: Mapping[str, Any]) -> None:
         text = _text(item.get("content"))
@@ -139,21 +145,20 @@ class HistoryLog:
             self._ending(item, text)
             return
         blocks = self._response(item, text)
-        extra = {**_rest(item), **{name: step[name] for name in _STEP_EXTRA if step.get(name)}}
+        extra = {**rest(item, _MODELLED), **{name: step[name] for name in _STEP_EXTRA if step.get(name)}}
         self.thread.respond(blocks, extra=extra)
 
     def _ending(self, item: dict[str, Any], text: str) -> None:
         """The program gave up and wrote an answer in the model's place."""
         if not any(words in text for words in _NO_REQUEST):
             self.thread.fail(text)
-        self.thread.add("assistant", [Text(text=text)], "injected", detail="exit", extra=_rest(item))
+        self.thread.add("assistant", [Text(text=text)], "injected", detail="exit", extra=rest(item, _MODELLED))
         self.waiting, self.ended = [], True
 
     def _response(self, item: Mapping[str, Any], text: str) -> list[Block]:
         self.pairing.respond()
         blocks: list[Block] = _thoughts(item)
-        listed = item.get("tool_calls")
-        calls = [part_call(c, self.pairing) for c in listed if isinstance(c, dict)] if isinstance(listed, list) else []
+        calls = [part_call(c, self.pairing) for c in objects(item.get("tool_calls"))]
         action = item.get("action")
         if calls or not isinstance(action, str) or not action.strip():
             blocks += [*([Text(text=text)] if text else []), *calls]
@@ -169,7 +174,7 @@ class HistoryLog:
             text = _text(step.get("response"))
             self.thread.fail(f"discarded response: {_reason(self.steps, index)}")
             message = Message(index=0, role="assistant", blocks=(Text(text=text),), origin="model",
-                              extra=leftover(step, "response", "query", "messages"))
+                              extra=rest(step, _PROMPTS))
             self.discarded.append(Thread(id=f"{self.thread.id}/discarded-{index + 1}", messages=(message,)))
 
     def _trailing(self, indices: list[int]) -> None:
@@ -193,8 +198,7 @@ def _reason(steps: list[dict[str, Any]], index: int) -> str:
 
 
 def _thoughts(item: Mapping[str, Any]) -> list[Block]:
-    listed = item.get("thinking_blocks")
-    found: list[Block] = [thought(t) for t in listed if isinstance(t, dict)] if isinstance(listed, list) else []
+    found: list[Block] = [thought(t) for t in objects(item.get("thinking_blocks"))]
     reasoning = item.get("reasoning_content")
     return [Reasoning(text=reasoning), *found] if isinstance(reasoning, str) and reasoning and not found else found
 
@@ -202,8 +206,7 @@ def _thoughts(item: Mapping[str, Any]) -> list[Block]:
 def _demo_blocks(item: Mapping[str, Any]) -> list[Block]:
     """A demonstration as text: its calls were never made in this run."""
     blocks = content_blocks(item.get("content"), Pairing())
-    listed = item.get("tool_calls")
-    calls = [part_call(c, Pairing()) for c in listed if isinstance(c, dict)] if isinstance(listed, list) else []
+    calls = [part_call(c, Pairing()) for c in objects(item.get("tool_calls"))]
     return [*blocks, *(Text(text=f"{call.name}({call.arguments})") for call in calls)]
 
 
@@ -215,7 +218,3 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(b.text for b in content_blocks(content, Pairing()) if isinstance(b, Text))
-
-
-def _rest(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    return leftover(item, *_MODELLED)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from replay.blocks import Text, ToolCall, ToolResult
+from replay.blocks import Text, ToolCall
 from replay.readers.common import ThreadBuilder
 from replay.readers.swe_agent_attempts import prompt_of
 from replay.transcript import Message, RecordedCompaction, Role
@@ -18,7 +19,7 @@ _ROLES: Mapping[str, Role] = {"system": "system", "assistant": "assistant", "too
 class _Entry(NamedTuple):
     """One message of the window: its log index (None: not in the log) and its text as shown."""
 
-    index: int | None
+    place: int | None
     text: str
 
 
@@ -43,9 +44,8 @@ class Views:
 
     def _prompts(self, steps: Sequence[Native], made: Sequence[int | None]) -> list[tuple[int, list[dict[str, Any]]]]:
         """Length of the log and prompt of every step of the history whose prompt is recorded, in order."""
-        answers = [i for i, item in enumerate(self.items) if item.get("role") == "assistant" and not item.get("is_demo")]
-        starts = dict(zip(answers, made, strict=True))
-        after = {answer: following for answer, following in zip(answers, answers[1:], strict=False)}
+        answers = [i for i, m in enumerate(self.items) if m.get("role") == "assistant" and not m.get("is_demo")]
+        starts, after = dict(zip(answers, made, strict=True)), dict(pairwise(answers))
         found: dict[int, list[dict[str, Any]]] = {}
         for start, step in starts.items():
             name, prompt = prompt_of(steps[step]) if step is not None else ("", None)
@@ -63,19 +63,22 @@ class Views:
 
     def _change(self, start: int, prompt: Sequence[Native], shown: Sequence[str]) -> None:
         changed = [n for n, (e, t) in enumerate(zip(self.entries, shown, strict=False)) if e.text != t]
-        if len(shown) == len(self.entries) and all(self._is_result(self.entries[n].index) for n in changed):
+        if len(shown) == len(self.entries) and all(self._is_fresh_result(self.entries[n]) for n in changed):
             self._micro(start, changed, shown)
         else:
             self._full(start, prompt, shown)
 
-    def _is_result(self, index: int | None) -> bool:
-        return index is not None and bool(self.thread.messages[index].results)
+    def _is_fresh_result(self, entry: _Entry) -> bool:
+        """Whether the entry is an observation that was shown as the log has it."""
+        if entry.place is None or not self.thread.messages[entry.place].results:
+            return False
+        return entry.text == content_text(self.items[entry.place].get("content"))
 
     def _micro(self, start: int, changed: Sequence[int], shown: Sequence[str]) -> None:
         """Observations whose text was replaced, one record a replacement text."""
         groups: dict[str, list[int]] = {}
         for n in changed:
-            index = self.entries[n].index
+            index = self.entries[n].place
             if index is not None:
                 groups.setdefault(shown[n], []).append(index)
             self.entries[n] = _Entry(index, shown[n])
@@ -91,7 +94,7 @@ class Views:
         for n, (native, text) in enumerate(zip(prompt, shown, strict=True)):
             places = known.get(text)
             index = places.pop(0) if places else None
-            same = before[n].index if len(before) == len(shown) else None
+            same = before[n].place if len(before) == len(shown) else None
             window.append(self._inserted(native, text, same) if index is None else index)
             self.entries.append(_Entry(index, text))
         self.thread.compactions.append(RecordedCompaction(position=start, kind="full", window=tuple(window)))
@@ -111,8 +114,8 @@ class Views:
         if original is None:
             return Message(index=-1, role=role, blocks=(Text(text=text),), origin="injected")
         if original.results:
-            blocks = tuple(replace(b, text=text, images=()) if isinstance(b, ToolResult) else b for b in original.blocks)
-            return replace(original, index=-1, blocks=blocks)
+            results = tuple(replace(result, text=text, images=()) for result in original.results)
+            return replace(original, index=-1, blocks=results)
         calls = tuple(b for b in original.blocks if isinstance(b, ToolCall))
         return replace(original, index=-1, blocks=(Text(text=text), *calls))
 

@@ -121,7 +121,11 @@ def _load(name: str) -> Any:
         raise UnknownName("tokenizer", name, TOKENIZERS) from error
 
 
-@cache
 def tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """The shared tokenizer of a name. Raises UnknownName."""
+    return _shared(name)
+
+
+@cache
+def _shared(name: str) -> Tokenizer:
     return Tokenizer(name)

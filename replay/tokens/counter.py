@@ -13,6 +13,9 @@ from replay.transcript import Message
 IMAGE_TOKENS = 1_600
 """Counted for an image, whose real cost depends on its pixels, which transcripts do not keep."""
 BYTES_PER_OPAQUE_TOKEN = 4
+SIGNATURE_BYTES = 400
+"""Of what is sealed with a piece of reasoning so much is signature; the rest is the reasoning itself, which the
+readable text may only sum up: the larger of both counts. With it real sessions are billed as counted."""
 
 
 class MessageCounter(Protocol):
@@ -28,7 +31,10 @@ class MessageCounter(Protocol):
 
 @dataclass(frozen=True)
 class TokenCounter:
-    """Counts messages with a vocabulary: text, reasoning, call names and arguments, results, images."""
+    """Counts messages with a vocabulary: text, reasoning, call names and arguments, results, images.
+
+    What cannot be read (images, sealed reasoning, opaque items) counts by its size.
+    """
 
     tokenizer: Tokenizer
 
@@ -50,6 +56,9 @@ class TokenCounter:
             return IMAGE_TOKENS
         if isinstance(block, Opaque):
             return block.size_bytes // BYTES_PER_OPAQUE_TOKEN
+        if isinstance(block, Reasoning):
+            sealed = max(0, block.opaque_bytes - SIGNATURE_BYTES) // BYTES_PER_OPAQUE_TOKEN
+            return max(counted, sealed)
         return counted
 
 

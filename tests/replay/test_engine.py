@@ -397,7 +397,7 @@ def sized(session: Session, view: View) -> list[tuple[Message, int]]:
     return [(m, size_of(i, m)) for i, m in zip(items, rendered(session, view), strict=True)]
 
 
-RUNS = settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RUNS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @RUNS

@@ -1,4 +1,4 @@
-"""What can still be read of damaged JSON: whole records behind a cut one, and documents without their bad spots."""
+"""Decoding one line, strictly first, then with stated repairs; of a damaged line what whole records are on it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,81 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from replay.readers.json_text import DECODER, Repair, escaped
+import orjson
+
+from replay.readers.json_text import (
+    DECODER,
+    MAX_DEPTH,
+    NotJson,
+    Repair,
+    all_values,
+    cleaned,
+    escaped,
+    reason_of,
+    shallow,
+)
 
 _RECORD = re.compile(r'\{\s*"')
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _SPACE = re.compile(r"[\s,]*")
 _WORK_PER_CHARACTER = 12
 """Bound of the work on one damaged line, in characters decoded for each of its characters."""
 
 
-def records(text: str, like: Sequence[Any]) -> tuple[list[Any], list[Repair]]:
+def decode(raw: bytes, like: Sequence[Any] = ()) -> tuple[list[Any], tuple[Repair, ...]]:
+    """Decode one line into its JSON values, with the repairs that were needed.
+
+    One value is the rule; several mean that records were glued together, none that there was only padding.
+    Of a repeated key the last value counts. `like`: earlier records of the file, by which a record behind a
+    cut one can be told from a part of it. Raises NotJson with the reason.
+    """
+    try:
+        return [orjson.loads(raw)], ()
+    except orjson.JSONDecodeError:
+        return _decode_slowly(raw, like)
+
+
+def _decode_slowly(raw: bytes, like: Sequence[Any]) -> tuple[list[Any], tuple[Repair, ...]]:
+    text, repairs = cleaned(raw)
+    if not text and repairs:
+        return [], tuple(repairs)
+    try:
+        values, more = _values(text, like)
+    except RecursionError:
+        repairs.append(Repair("too-deep", f"what is nested deeper than {MAX_DEPTH} levels was kept as text"))
+        values, more = _shallow_values(text, like)
+    loose = Repair("loose-json", "raw control characters, NaN or numbers out of range were read leniently")
+    return values, (*repairs, *more) if repairs or more else (loose,)
+
+
+def _shallow_values(text: str, like: Sequence[Any]) -> tuple[list[Any], list[Repair]]:
+    try:
+        return _values(shallow(text), like)
+    except RecursionError as error:
+        raise NotJson("nested too deeply") from error
+
+
+def _values(text: str, like: Sequence[Any]) -> tuple[list[Any], list[Repair]]:
+    try:
+        return all_values(text)
+    except ValueError as error:
+        reason = error
+    doubled = escaped(text)
+    repairs = [] if doubled == text else [Repair("bad-escape", "invalid JSON escapes were read as plain backslashes")]
+    if repairs:
+        try:
+            values, more = all_values(doubled)
+        except ValueError as error:
+            reason = error
+        else:
+            return values, [*repairs, *more]
+    values, more = _records(doubled, like)
+    if not values:
+        raise NotJson(reason_of(reason))
+    return values, [*repairs, *more]
+
+
+def _records(text: str, like: Sequence[Any]) -> tuple[list[Any], list[Repair]]:
     """The whole records on a damaged line, in order, with a note on each piece that was left out.
 
     A record behind a damaged piece must reach to the end of the line or to another record. Where it could as
@@ -33,7 +98,7 @@ def records(text: str, like: Sequence[Any]) -> tuple[list[Any], list[Repair]]:
                 break
         values.append(found[0])
         at = _skipped(text, found[1])
-    return values, lost
+    return values, lost or [Repair("loose-json", "commas behind records were passed over")]
 
 
 def _lost(piece: str, is_end: bool) -> Repair:
@@ -81,9 +146,11 @@ def _next_record(text: str, start: int, like: Sequence[Any]) -> tuple[int, tuple
 def _stands_alone(text: str, start: int, begin: int) -> bool:
     """Whether a record that begins here cannot be a part of the damaged one, which began at `start`."""
     before = text[start:begin].rstrip()
-    if not before.endswith((":", ",", "[")):
+    if before.startswith('"') and before.endswith(":"):
+        return False
+    if not before.startswith(("{", "[")) or not before.endswith((":", ",", "[", "]", "}", "{")):
         return True
-    # Behind a comma or colon it could be a part, unless that stands in a string that was cut.
+    # Behind a comma or bracket it could be a part, unless that stands in a string that was cut.
     open_string = False
     for token in _STRING.finditer(before):
         open_string = token.end() == len(before) and (len(token[0]) < 2 or not _closes(token[0]))
@@ -100,5 +167,3 @@ def _is_like(value: Mapping[str, Any], like: Sequence[Any]) -> bool:
     return any(len(keys & other.keys()) >= max(2, (len(keys | other.keys()) + 1) // 2)
                for other in like if isinstance(other, dict))
 
-
-__all__ = ["escaped", "records"]

@@ -1,0 +1,146 @@
+"""The dashboard in headless Chromium: real content, hostile text as text, nothing sent elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).resolve().parents[2]
+ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+HOSTILE = "hostile **bold** <b>"
+PATIENCE = 60_000  # milliseconds
+LITERAL = ("<script>window.pwned=1</script>", "**bold**", "# heading", "[a](http://x)", "<img src=http://192.0.2.1/i.png",
+           r"\x1b[31mred\x1b[0m", r"\u202egnirts", ":red[shout]", "$x^2$", "`code`")
+
+
+@pytest.fixture(scope="module")
+def address(run: Path) -> Iterator[str]:
+    """The dashboard, started as the command starts it, on a free port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "replay.cli", "dashboard", str(run), "--port", str(port)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        try:
+            _wait(f"http://127.0.0.1:{port}/", server)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def _wait(url: str, server: subprocess.Popen[str]) -> None:
+    for _ in range(300):
+        if server.poll() is not None:
+            pytest.fail(f"the dashboard ended: {server.stdout.read() if server.stdout else ''}")
+        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(url):
+            return
+        time.sleep(0.1)
+    pytest.fail("the dashboard did not answer within 30 s")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Debian's Chromium; skipped where it or Playwright is absent."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as session:
+        browser = session.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Any, address: str) -> Iterator[Any]:
+    """A page at 1280 × 800; afterwards nothing of the transcript ran and no request left this machine."""
+    with chromium.new_page(viewport={"width": 1280, "height": 800}, base_url=address) as tab:
+        asked: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.on("websocket", lambda socket: asked.append(socket.url))
+        yield tab
+        assert tab.evaluate("typeof window.pwned") == "undefined"
+        here = tuple(f"{scheme}://{address.removeprefix('http://')}/" for scheme in ("http", "ws"))
+        assert [] == [url for url in asked if not url.startswith((*here, "data:", "blob:"))]
+        assert asked
+
+
+def _see(page: Any, text: str) -> None:
+    page.get_by_text(text).first.wait_for(timeout=PATIENCE)
+
+
+def test_the_compare_page_shows_the_run(page: Any) -> None:
+    """Leaderboard, recommendation, differences and a drawn token curve are on the page."""
+    page.goto("/")
+    for text in ("Compare policies", "No single policy is recommended", "mean view, tokens", "Against full-history",
+                 "One session, step by step"):
+        _see(page, text)
+    page.wait_for_selector('[data-testid="stVegaLiteChart"] canvas, [data-testid="stVegaLiteChart"] svg', timeout=PATIENCE)
+    _see(page, "first difference from the record")
+
+    assert page.locator("table.rw-table").count() == 3
+    assert page.locator("table.rw-table tbody tr").count() == 3 + 2 + 4
+    assert page.get_by_text(f"{HOSTILE} · openai-chat · 16 steps").count() or page.locator(
+        f'input[value="{HOSTILE} · openai-chat · 16 steps"]').count()
+    assert page.locator('[data-testid="stException"]').count() == 0
+
+
+def test_hostile_text_stands_literally_in_the_step_browser(page: Any) -> None:
+    """Script, Markdown, terminal codes and a direction override are characters on the page, nothing more."""
+    page.goto("/step?step=8&a=full-history&b=recorded&show=All+messages")
+    page.wait_for_selector(".rw-views .rw-cell", timeout=PATIENCE)
+    shown = page.locator(".rw-views").first.inner_text()
+
+    assert [] == [text for text in LITERAL if text not in shown]
+    assert 0 == page.locator(".rw-views a, .rw-views img, .rw-views script, .rw-views b b, .rw-views h1").count()
+    assert "\u202e" not in page.locator("body").inner_text()
+
+
+def test_the_step_browser_labels_differences_and_walks(page: Any) -> None:
+    """Both views stand side by side with words on the differences; a key goes to the next change and back works."""
+    page.goto("/step?session=plain&step=7&a=decode-adr18%3Atrigger.at%3D0.4%2Ctail_tokens%3D200&b=full-history")
+    page.wait_for_selector(".rw-views .rw-cell", timeout=PATIENCE)
+    assert "missing" in page.locator(".rw-legend").inner_text()
+    assert 2 == page.locator(".rw-card").count()
+
+    page.keyboard.press("d")
+    page.wait_for_url("**step=11**", timeout=PATIENCE)
+    page.wait_for_function("document.querySelector('input[type=number]').value === '11'", timeout=PATIENCE)
+    page.go_back()
+    page.wait_for_function("document.querySelector('input[type=number]').value === '7'", timeout=PATIENCE)
+
+
+def test_a_session_goes_along_to_the_other_page(page: Any) -> None:
+    """The link under the curve opens the step browser on the session that is drawn, and its address says so."""
+    page.goto("/?session=plain")
+    page.get_by_text("Open this session in the step browser").click(timeout=PATIENCE)
+    page.wait_for_url("**/step?**session=plain**", timeout=PATIENCE)
+    page.wait_for_selector(".rw-views .rw-cell", timeout=PATIENCE)
+
+    assert "12" in page.locator("label", has_text="Step (1 to").inner_text()
+
+
+def test_the_pages_are_readable_in_the_dark(page: Any) -> None:
+    """With a dark colour scheme text is light on dark."""
+    page.emulate_media(color_scheme="dark")
+    page.goto("/")
+    page.wait_for_selector("table.rw-table", timeout=PATIENCE)
+    colours = page.evaluate("""() => [getComputedStyle(document.querySelector('table.rw-table td')).color,
+        getComputedStyle(document.querySelector('.stApp')).backgroundColor].map(c => c.match(/\\d+/g).slice(0, 3))""")
+
+    text, ground = (sum(map(int, c)) for c in colours)
+    assert text > 500
+    assert ground < 200

@@ -26,6 +26,8 @@ class Comparison:
     baseline: str
     settings: Settings
     jobs: int | None = None
+    remarks: tuple[str, ...] = ()
+    """What is to be said about the choice of files; part of the warnings."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError when a name occurs twice or the baseline is not among the policies."""
@@ -135,7 +137,7 @@ def _reprojection(row: SessionRow, trial: TrialRow) -> dict[str, Any]:
 
 
 def _warnings(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[FileResult]) -> list[str]:
-    found = [f"{r.path}: not read: {r.unreadable}" for r in unreadable]
+    found = [*job.remarks, *(f"{r.path}: not read: {r.unreadable}" for r in unreadable)]
     failed = [f"{r.session} under {t.policy}: failed: {t.error}" for r in rows for t in r.trials if not t.ok]
     empty = sum(not r.steps for r in rows)
     if empty:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from evals.trial import SessionRow, Settings, run_session
-from replay.errors import ReadError
-from replay.find import Found
+from replay.errors import NotASession, ReadError
+from replay.find import Found, read_found
 from replay.policy.policy import Policy
-from replay.readers import read, read_bytes
 from replay.tokens import TokenCounter, tokenizer
 
 PARALLEL_FROM_BYTES = 40_000_000
@@ -51,20 +50,12 @@ def default_jobs(files: Sequence[Found]) -> int:
 def run_file(found: Found, policies: Sequence[Policy], settings: Settings) -> FileResult:
     """Every session of a file under every policy."""
     try:
-        transcripts = read_found(found)
+        transcripts = read_found(found, settings.reader)
     except ReadError as error:
-        return FileResult(str(found.path), unreadable=error.reason)
+        is_beside_the_point = isinstance(error, NotASession) and not found.named
+        return FileResult(str(found.path), unreadable=None if is_beside_the_point else error.reason)
     words = tokenizer(settings.tokenizer)
     counter: Any = TokenCounter(words)
     rows = tuple(run_session(t, i, policies, settings, counter) for i, t in enumerate(transcripts))
     words.forget()
     return FileResult(str(found.path), sessions=rows)
-
-
-def read_found(found: Found) -> tuple[Any, ...]:
-    """The sessions of a found file, or of standard input."""
-    if found.path == Path("-"):
-        import sys
-
-        return read_bytes(sys.stdin.buffer.read(), "<stdin>")
-    return read(found.path)

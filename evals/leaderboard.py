@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from evals.leaderboard_front import Table, front, number, shared
 from evals.recommendation import recommend as recommend
-from evals.stats import Paired, matched, paired
+from evals.stats import Matched, matched, paired_columns
 from evals.stats_binary import is_binary, share_interval
 from evals.stats_bootstrap import Array, Interval, column_intervals, grouped, mean_draws
 from evals.stats_rank import Rank, not_worse_than_best, rank_draws
-from evals.stats_ratio import ratio_of_sums
+from evals.stats_ratio import Ratio, ratio_columns
 from evals.stats_significance import holm_by_family
 from evals.trial import SessionRow, TrialRow
 
@@ -143,37 +143,38 @@ def pairs(data: Table, baseline: str, clusters: Mapping[str, str] | None = None)
 
     `level` is what the interval covers: less than 0.95 below six sessions, 0 for a single one.
     """
-    rows = [row for headline in HEADLINES for policy in data if policy != baseline
-            if (row := _pair(data, policy, baseline, headline, clusters)) is not None]
+    rows = [row for headline in HEADLINES for row in _pairs(data, baseline, headline, clusters)]
     adjusted = holm_by_family([r["p"] for r in rows], [r["family"] for r in rows])
     return [row | {"p_adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
 
 
-def _pair(data: Table, policy: str, baseline: str, headline: Headline,
-          clusters: Mapping[str, str] | None) -> dict[str, Any] | None:
-    both = matched({s: v.get(headline.metric) for s, v in data[policy].items()},
-                   {s: v.get(headline.metric) for s, v in data[baseline].items()})
-    groups = _groups(both.units, clusters)
-    result = paired(both.values, both.reference, clusters=groups)
-    if result is None:
-        return None
-    row = {"policy": policy, "baseline": baseline, "metric": headline.metric, "family": headline.family,
-           "dropped_policy": both.dropped_by_values, "dropped_baseline": both.dropped_by_reference}
-    return row | _numbers(result) | _ratio(headline, both.values, both.reference, groups)
+def _pairs(data: Table, baseline: str, headline: Headline, clusters: Mapping[str, str] | None) -> list[dict[str, Any]]:
+    """A metric's differences in the order of the policies; those on the same sessions are resampled jointly."""
+    theirs = {s: v.get(headline.metric) for s, v in data[baseline].items()}
+    both = {p: matched({s: v.get(headline.metric) for s, v in rows.items()}, theirs)
+            for p, rows in data.items() if p != baseline}
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for policy, found in both.items():
+        alike.setdefault(found.units, []).append(policy)
+    numbers = {p: n for units, names in alike.items() if units
+               for p, n in _numbers(headline, {p: both[p] for p in names}, _groups(units, clusters)).items()}
+    return [{"policy": p, "baseline": baseline, "metric": headline.metric, "family": headline.family,
+             "dropped_policy": both[p].dropped_by_values, "dropped_baseline": both[p].dropped_by_reference,
+             **numbers[p]}
+            for p in both if p in numbers]
 
 
-def _numbers(result: Paired) -> dict[str, Any]:
-    return {"difference": result.difference, "low": result.low, "high": result.high, "p": result.p, "n": result.n,
-            "mde": result.mde, "level": result.level, "method": result.method, "test": result.test,
-            "clusters": result.clusters}
+def _numbers(headline: Headline, both: Mapping[str, Matched],
+             groups: Sequence[Hashable] | None) -> dict[str, dict[str, Any]]:
+    """The statistics of policies on the same sessions as the baseline; the ratio of whole bills where sums count."""
+    columns, theirs = np.column_stack([m.values for m in both.values()]), next(iter(both.values())).reference
+    ratios = ratio_columns(columns, theirs, groups) if headline.adds_up else []
+    found = paired_columns(columns, theirs, clusters=groups)
+    return {p: asdict(result) | _ratio(ratios[k] if ratios else None)
+            for k, (p, result) in enumerate(zip(both, found, strict=True))}
 
 
-def _ratio(headline: Headline, ours: Array, theirs: Array,
-           groups: Sequence[Hashable] | None) -> dict[str, float | None]:
-    """What the whole bill shrinks to, for metrics that add up over sessions."""
-    found = ratio_of_sums(ours, theirs, groups) if headline.adds_up else None
-    if found is None:
-        return {"ratio": None, "ratio_low": None, "ratio_high": None}
-    bounded = found.level > 0
-    return {"ratio": found.ratio, "ratio_low": found.low if bounded else None,
-            "ratio_high": found.high if bounded else None}
+def _ratio(found: Ratio | None) -> dict[str, float | None]:
+    if found is None or found.level == 0:
+        return {"ratio": found.ratio if found else None, "ratio_low": None, "ratio_high": None}
+    return {"ratio": found.ratio, "ratio_low": found.low, "ratio_high": found.high}

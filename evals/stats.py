@@ -15,7 +15,7 @@ from math import isnan, sqrt
 import numpy as np
 
 from evals.stats_binary import is_binary, mcnemar_of, zero_event_upper
-from evals.stats_bootstrap import SEED, Array, Clustered, column_intervals, grouped
+from evals.stats_bootstrap import SEED, Array, Clustered, Interval, column_intervals, grouped
 from evals.stats_power import mde_binary, mde_continuous
 from evals.stats_significance import settled, wilcoxon
 
@@ -73,25 +73,45 @@ def paired(values: Sequence[float] | Array, reference: Sequence[float] | Array, 
 
     Outcomes of 0 and 1 are tested by McNemar, everything else and everything clustered by Wilcoxon on cluster means.
     """
+    ours = np.asarray(values, dtype=float)
+    return paired_columns(ours[:, None], reference, seed, clusters)[0] if ours.size else None
+
+
+def paired_columns(values: Array, reference: Sequence[float] | Array, seed: int = SEED,
+                   clusters: Sequence[Hashable] | None = None) -> list[Paired]:
+    """`paired` of every column (units × policies) against one reference, all from the same draws."""
+    theirs = np.asarray(reference, dtype=float)
+    columns = [settled(column - theirs) for column in values.T]
+    data = grouped(np.column_stack(columns), clusters)
+    return [_paired(data, k, found, _test(values[:, k], theirs, data, k))
+            for k, found in enumerate(column_intervals(data, seed))]
+
+
+def paired_p(values: Sequence[float] | Array, reference: Sequence[float] | Array,
+             clusters: Sequence[Hashable] | None = None) -> float:
+    """The p of `paired` alone, without resampling; 1 without pairs."""
     ours, theirs = np.asarray(values, dtype=float), np.asarray(reference, dtype=float)
-    if ours.size == 0:
-        return None
-    data = grouped(settled(ours - theirs), clusters)
-    found = column_intervals(data, seed)[0]
-    binary = is_binary(ours, theirs) and data.clusters == ours.size
-    return Paired(difference=float(data.estimates[0]), low=found.low, high=found.high, n=int(ours.size),
-                  p=mcnemar_of(ours, theirs).p if binary else wilcoxon((data.sums / data.sizes)[:, 0]),
-                  mde=_mde(data, binary), level=found.level, method=found.method, clusters=data.clusters,
-                  test="mcnemar" if binary else "wilcoxon")
+    return _test(ours, theirs, grouped(settled(ours - theirs), clusters), 0)[1] if ours.size else 1.0
 
 
-def _mde(data: Clustered, binary: bool) -> float | None:
+def _test(ours: Array, theirs: Array, data: Clustered, k: int) -> tuple[str, float]:
+    if data.clusters == ours.size and is_binary(ours, theirs):
+        return "mcnemar", mcnemar_of(ours, theirs).p
+    return "wilcoxon", wilcoxon(data.sums[:, k] / data.sizes[:, k])
+
+
+def _paired(data: Clustered, k: int, found: Interval, tested: tuple[str, float]) -> Paired:
+    test, p = tested
+    return Paired(difference=float(data.estimates[k]), low=found.low, high=found.high, p=p, test=test,
+                  n=int(data.sizes[:, k].sum()), mde=_mde(data, k, test == "mcnemar"), level=found.level,
+                  method=found.method, clusters=data.clusters)
+
+
+def _mde(data: Clustered, k: int, binary: bool) -> float | None:
     """Minimum detectable effect; None where one cluster shows no spread."""
     if data.clusters < 2:
         return None
-    if binary:
-        return mde_of_outcomes(data.sums[:, 0])
-    return mde_continuous(standard_error(data), 1)
+    return mde_of_outcomes(data.sums[:, k]) if binary else mde_continuous(standard_error(data, k), 1)
 
 
 def mde_of_outcomes(differences: Array) -> float:

@@ -7,7 +7,7 @@ seed alone, so columns that are measured on the same clusters are resampled join
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -24,10 +24,11 @@ BCA_FROM = 30
 """From this many clusters on percentile intervals are corrected for bias and skew."""
 DIRECT_UP_TO = 10_000
 """Above this many clusters sums are drawn from their normal limit, which is exact enough there."""
-_CACHED_UP_TO = 200
+_CACHED_UP_TO = 2_000
 _CELLS_AT_ONCE = 2_000_000
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Counts = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def drawn_sums(columns: Array, seed: int = SEED, resamples: int = RESAMPLES) -> 
     count = columns.shape[0]
     if count > DIRECT_UP_TO:
         return _normal_sums(columns, seed, resamples)
-    return np.concatenate([block @ columns for block in _weights(count, seed, resamples)])
+    return np.concatenate([block.astype(float) @ columns for block in _weights(count, seed, resamples)])
 
 
 def mean_draws(data: Clustered, seed: int = SEED, resamples: int = RESAMPLES) -> Array:
@@ -99,25 +100,24 @@ def joint_draws(parts: Sequence[Clustered], seed: int = SEED, resamples: int = R
     return [_divided(sums, sizes) for sums, sizes in zip(blocks[::2], blocks[1::2], strict=True)]
 
 
-def _weights(count: int, seed: int, resamples: int) -> Iterator[Array]:
+def _weights(count: int, seed: int, resamples: int) -> Iterable[Counts]:
     """How often each draw takes each cluster, in blocks of draws that fit into memory."""
-    if count <= _CACHED_UP_TO:
-        yield from _small_weights(count, seed, resamples)
-        return
-    yield from _blocks(count, seed, resamples)
+    return _kept_blocks(count, seed, resamples) if count <= _CACHED_UP_TO else _blocks(count, seed, resamples)
 
 
 @lru_cache(maxsize=4)
-def _small_weights(count: int, seed: int, resamples: int) -> tuple[Array, ...]:
-    return tuple(_blocks(count, seed, resamples))
+def _kept_blocks(count: int, seed: int, resamples: int) -> tuple[Counts, ...]:
+    """The metrics of a run are measured on the same sessions: their draws are made once."""
+    # A cluster is drawn once on average; more than 65,535 times is beyond any chance.
+    return tuple(block.astype(np.uint16) for block in _blocks(count, seed, resamples))
 
 
-def _blocks(count: int, seed: int, resamples: int) -> Iterator[Array]:
+def _blocks(count: int, seed: int, resamples: int) -> Iterator[Counts]:
     random = np.random.default_rng(seed)
     for start in range(0, resamples, rows := max(1, _CELLS_AT_ONCE // count)):
         taken = min(rows, resamples - start)
         cells = random.integers(0, count, (taken, count)) + np.arange(taken)[:, None] * count
-        yield np.bincount(cells.ravel(), minlength=taken * count).reshape(taken, count).astype(float)
+        yield np.bincount(cells.ravel(), minlength=taken * count).reshape(taken, count)
 
 
 def _normal_sums(columns: Array, seed: int, resamples: int) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evals.stats import paired
+from evals.stats import paired_p
 from evals.stats_bootstrap import SEED, Array, grouped, mean_draws
 from evals.stats_significance import holm
 
@@ -52,7 +52,7 @@ def rank_draws(scores: Array, clusters: int) -> list[Rank]:
     return [Rank(low=int(a), high=int(b), p_best=float(p)) for a, b, p in zip(low, high, share, strict=True)]
 
 
-def not_worse_than_best(values: Mapping[str, Sequence[float] | Array], smaller_is_better: bool, seed: int = SEED,
+def not_worse_than_best(values: Mapping[str, Sequence[float] | Array], smaller_is_better: bool,
                         clusters: Sequence[Hashable] | None = None, alpha: float = 0.05) -> set[str]:
     """The best on average and all whose paired difference to it is not significant after Holm."""
     means = {name: float(np.mean(v)) for name, v in values.items() if len(v)}
@@ -60,8 +60,7 @@ def not_worse_than_best(values: Mapping[str, Sequence[float] | Array], smaller_i
         return set()
     best = (min if smaller_is_better else max)(means, key=lambda n: means[n])
     others = [n for n in means if n != best]
-    found = [paired(values[n], values[best], seed, clusters) for n in others]
-    adjusted = holm([p.p if p else 1.0 for p in found])
+    adjusted = holm([paired_p(values[n], values[best], clusters) for n in others])
     return {best} | {n for n, p in zip(others, adjusted, strict=True) if p > alpha}
 
 

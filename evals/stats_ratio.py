@@ -34,20 +34,22 @@ def ratio_of_sums(values: Sequence[float] | Array, reference: Sequence[float] | 
 
     This is the ratio of the whole bill: unlike a mean of ratios it is not decided by cheap sessions.
     """
-    data = paired_sums(values, reference, clusters)
-    if not data.sizes.sum() > 0:
-        return None
-    found = column_intervals(data, seed, level)[0]
-    return Ratio(ratio=float(data.estimates[0]), low=found.low, high=found.high, n=len(values), level=found.level,
-                 method=found.method)
+    column = np.asarray(values, dtype=float)[:, None]
+    found = ratio_columns(column, reference, clusters, seed, level)
+    return found[0] if found else None
 
 
-def paired_sums(values: Sequence[float] | Array, reference: Sequence[float] | Array,
-                clusters: Sequence[Hashable] | None = None) -> Clustered:
-    """Values as the sums and the reference as what they are divided by."""
-    both = np.column_stack([np.asarray(values, dtype=float), np.asarray(reference, dtype=float)])
-    total = both if clusters is None else summed(both, clusters)
-    return Clustered(total[:, :1], total[:, 1:])
+def ratio_columns(values: Array, reference: Sequence[float] | Array, clusters: Sequence[Hashable] | None = None,
+                  seed: int = SEED, level: float = 0.95) -> list[Ratio]:
+    """`ratio_of_sums` of every column (units × policies), all from the same draws; empty without a positive reference.
+    """
+    theirs = np.asarray(reference, dtype=float)
+    if not theirs.sum() > 0:
+        return []
+    sums, sizes = values, np.repeat(theirs[:, None], values.shape[1], axis=1)
+    data = Clustered(sums, sizes) if clusters is None else Clustered(summed(sums, clusters), summed(sizes, clusters))
+    return [Ratio(ratio=float(data.estimates[k]), low=found.low, high=found.high, n=len(theirs), level=found.level,
+                  method=found.method) for k, found in enumerate(column_intervals(data, seed, level))]
 
 
 def log_ratio(values: Sequence[float] | Array, reference: Sequence[float] | Array,

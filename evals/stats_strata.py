@@ -99,4 +99,4 @@ def terciles(lengths: Mapping[str, float]) -> dict[str, str]:
         return {}
     first, second = np.quantile(list(lengths.values()), (1 / 3, 2 / 3), method="inverted_cdf")
     names = (f"1 short: up to {first:,.0f}", f"2 middle: up to {second:,.0f}", f"3 long: over {second:,.0f}")
-    return {unit: names[(length > first) + (length > second)] for unit, length in lengths.items()}
+    return {unit: names[int(length > first) + int(length > second)] for unit, length in lengths.items()}

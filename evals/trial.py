@@ -35,6 +35,8 @@ class Settings:
     tokenizer: str
     summariser: str
     pricing: Pricing = field(default_factory=Pricing)
+    reader: str | None = None
+    """Reader of all files, as `replay.readers.read` takes it; None: each file's format is told from its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

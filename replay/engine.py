@@ -126,9 +126,10 @@ class Session:
         """The lane of a policy. The recorded lane needs no window: what was sent was accepted."""
         if policy.name == RECORDED.name:
             return self.recorded
-        setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure,
-                          summariser=summariser(summariser_name, self.transcript.compactions), head=_layers(policy))
         same_harness = policy.harness == self.transcript.format
+        setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure,
+                          summariser=summariser(summariser_name, self.transcript.compactions), head=_layers(policy),
+                          billed=same_harness)
         views, ended = self._views(setting)
         return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended,
                     head=setting.head)

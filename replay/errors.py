@@ -2,6 +2,7 @@
 
 RewindowError
     ReadError        an input could not be read at all (file, line)
+        NotASession  an input holds no session of a known format
     ConfigError      a policy, setting or call is wrong (file, key)
         UnknownName  a name that no registry holds (kind, name, choices)
     InvariantError   a view breaks a rule that every view obeys (session, step)
@@ -30,6 +31,10 @@ class ReadError(RewindowError):
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
         return f"{place}: {self.reason}"
+
+
+class NotASession(ReadError):
+    """An input that is intact as far as can be told, but holds no session of a known format."""
 
 
 @dataclass

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import glob
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from replay.errors import ReadError
 from replay.readers.companions import companion_files
+from replay.readers.registry import read_source
+from replay.readers.source import Source, open_source, parse_source
+from replay.transcript import Transcript
 
-SUFFIXES = (".jsonl", ".json", ".traj", ".ndjson")
-PACKED = (".gz", ".zst")
+_NAME = re.compile(r"(?:.+\.(?:jsonl|json|traj|ndjson)(?:\.\d+)?(?:\.gz|\.zst)?|opencode.*\.db)", re.IGNORECASE)
+"""Names of files in which a reader might find a session; a log may be cut into chunks `.jsonl.001`, `.jsonl.002`."""
 STANDARD_INPUT = Path("-")
 
 
@@ -27,17 +32,32 @@ class Found:
 def find(paths: Iterable[str]) -> list[Found]:
     """The files behind the arguments, each once, in order; raises ReadError for what does not exist.
 
-    A folder is searched recursively for files that a reader might know by their suffix; files that belong
-    to another session (a sub-agent's beside its parent) are left out there, since their parent reads them.
+    A folder is searched recursively for files that a reader might know by their suffix; files that belong to
+    another one's session (a sub-agent's beside its parent) are left out there, since they are read with it.
     """
     seen: dict[Path, Found] = {}
     for argument in paths:
         for found in _expand(argument):
-            known = seen.get(found.path)
+            key = found.path if found.path == STANDARD_INPUT else found.path.absolute()
+            known = seen.get(key)
             if known is None or (found.named and not known.named):
-                seen[found.path] = found
-    owned = _owned(f.path for f in seen.values() if not f.named)
-    return [f for f in seen.values() if f.named or f.path not in owned]
+                seen[key] = found
+    if all(found.named for found in seen.values()):
+        return list(seen.values())
+    owned = {file for path in seen if path != STANDARD_INPUT for file in companion_files(path)}
+    return [found for path, found in seen.items() if found.named or path not in owned]
+
+
+def open_found(found: Found) -> Source:
+    """The records of a found file, or of standard input. Raises ReadError."""
+    if found.path == STANDARD_INPUT:
+        return parse_source(sys.stdin.buffer.read(), "<stdin>")
+    return open_source(found.path)
+
+
+def read_found(found: Found, reader: str | None = None) -> tuple[Transcript, ...]:
+    """The sessions of a found file; `reader` as in `replay.readers.read`. Raises ReadError."""
+    return read_source(open_found(found), reader)[1]
 
 
 def _expand(argument: str) -> Iterator[Found]:
@@ -61,11 +81,4 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _may_hold_a_session(path: Path) -> bool:
-    name = path.name
-    for ending in PACKED:
-        name = name.removesuffix(ending)
-    return name.endswith(SUFFIXES) and not name.startswith(".")
-
-
-def _owned(paths: Iterable[Path]) -> set[Path]:
-    return {owned for path in paths for owned in companion_files(path)}
+    return not path.name.startswith(".") and _NAME.fullmatch(path.name) is not None

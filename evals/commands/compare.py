@@ -10,6 +10,7 @@ import click
 
 from evals.commands.leaderboard import print_summary
 from evals.commands.progress import progress
+from replay.commands.options import reader_option
 from replay.commands.output import print_json
 
 
@@ -31,6 +32,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="extractive, recorded, empty or length-model."),
         click.option("--out", type=click.Path(path_type=Path), help="Store the run in this new folder."),
         click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained HTML report."),
+        reader_option,
         click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: all cores for large inputs."),
         click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     )):
@@ -54,7 +56,7 @@ def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | 
 
 def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], baseline: str | None, window: int,
         output_reserve: int, tokenizer: str, prices: str | None, cache_model: str, summariser: str,
-        jobs: int | None) -> dict[str, Any]:
+        jobs: int | None, reader: str | None = None) -> dict[str, Any]:
     """Do the comparison with a progress bar on stderr, and give its summary."""
     from evals.caches import cache_model as check_cache_model
     from evals.compare import Comparison
@@ -62,11 +64,13 @@ def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], base
     from evals.costing import Pricing
     from evals.prices import price as check_price
     from evals.trial import Settings
+    from replay.copies import without_copies
     from replay.errors import ConfigError
     from replay.find import find
     from replay.policy.base import Capacity
     from replay.policy.load import policy
     from replay.policy.summarisers import summariser as check_summariser
+    from replay.readers.registry import reader as check_reader
     from replay.tokens import tokenizer as check_tokenizer
 
     if output_reserve >= window:
@@ -74,13 +78,16 @@ def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], base
     chosen = tuple(policy(name) for name in policies)
     check_summariser(summariser)
     check_tokenizer(tokenizer)
+    if reader is not None:
+        check_reader(reader)
     if cache_model != "auto":
         check_cache_model(cache_model)
     if prices:
         check_price(prices)
     settings = Settings(capacity=Capacity(window=window, output_reserve=output_reserve), tokenizer=tokenizer,
-                        summariser=summariser, pricing=Pricing(cache=cache_model, prices=prices))
-    files = tuple(find(paths))
-    job = Comparison(files=files, policies=chosen, baseline=baseline or chosen[0].name, settings=settings, jobs=jobs)
+                        summariser=summariser, pricing=Pricing(cache=cache_model, prices=prices), reader=reader)
+    files, remarks = without_copies(find(paths), reader)
+    job = Comparison(files=tuple(files), policies=chosen, baseline=baseline or chosen[0].name, settings=settings,
+                     jobs=jobs, remarks=tuple(remarks))
     with progress("sessions", len(files)) as advance:
         return compare_sessions(job, out, lambda result: advance(Path(result.path).name))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from replay.commands.options import reader_option
 from replay.commands.output import console, literal, number, print_json, table
 from replay.diff import differences
 from replay.engine import DEFAULT_WINDOW, Lane, Session, View
@@ -28,11 +29,12 @@ from replay.view import Shape, lineage, plain_text, render, shown_messages
 @click.option("--tokenizer", default="o200k_base", help="Vocabulary that counts tokens.")
 @click.option("--summariser", default="extractive", help="extractive, recorded, empty or length-model.")
 @click.option("--index", type=click.IntRange(min=0), default=0, help="Which session of a file with several, from 0.")
+@reader_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def show(session: str, step: int | None, policy_name: str, against: str | None, shape: Shape, window: int | None,
-         output_reserve: int, tokenizer: str, summariser: str, index: int, as_json: bool) -> int:
+         output_reserve: int, tokenizer: str, summariser: str, index: int, reader: str | None, as_json: bool) -> int:
     """Show the steps of SESSION under a policy; with --step the exact view of one."""
-    prepared = _session(session, index, tokenizer)
+    prepared = _session(session, index, tokenizer, reader)
     lanes = [_lane(prepared, name, window, output_reserve, summariser) for name in (policy_name, against) if name]
     if step is None:
         _print_json_steps(prepared, lanes[0]) if as_json else _print_steps(prepared, lanes[0])
@@ -42,11 +44,11 @@ def show(session: str, step: int | None, policy_name: str, against: str | None, 
     return 0
 
 
-def _session(path: str, index: int, tokenizer_name: str) -> Session:
+def _session(path: str, index: int, tokenizer_name: str, reader: str | None) -> Session:
     from replay.readers import read, read_bytes
     from replay.tokens import TokenCounter, tokenizer
 
-    found = read_bytes(sys.stdin.buffer.read(), "<stdin>") if path == "-" else read(path)
+    found = read_bytes(sys.stdin.buffer.read(), "<stdin>", reader) if path == "-" else read(path, reader)
     if not found:
         raise ReadError(path, "no session in it")
     if index >= len(found):

@@ -29,6 +29,8 @@ class Setting:
     """Step number and counted tokens of a view to the tokens that the provider would report."""
     head: tuple[Inserted, ...] = ()
     """The policy's layers."""
+    billed: bool = False
+    """The recorded usage holds what the policy puts in front of the history: it is of the same harness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ def _clear(state: State, arrived: Arrived, events: list[Event]) -> State:
 
 def _moment(state: State, step: int, setting: Setting) -> Moment:
     return Moment(log=setting.log, window=state.window, capacity=setting.capacity, told=state.told,
-                  pending_chars=state.pending_chars, floor=state.floor, step=step)
+                  pending_chars=state.pending_chars, floor=state.floor, compactions=state.compactions, step=step)
 
 
 def _run_stages(state: State, arrived: Arrived, setting: Setting, scope: Scope,
@@ -191,7 +193,8 @@ def _shown(state: State, step: int, setting: Setting) -> tuple[Window, int, Figu
         head = (*head, *(Inserted(message=m, kind="injected", label=m.detail) for m in extra))
     shown = state.window.with_items((*head, *state.window.items)) if head else state.window
     counted = setting.log.size(shown)
-    return shown, counted, setting.figure(step, counted)
+    figure = setting.figure(step, setting.log.size(state.window) if setting.billed else counted)
+    return shown, counted, figure if figure.how != "counted" else setting.figure(step, counted)
 
 
 def _refused(state: State, arrived: Arrived, setting: Setting, figure: Figure,

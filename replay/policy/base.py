@@ -68,6 +68,8 @@ class Moment:
     """Characters of the prompt that started the current run."""
     floor: int = 0
     """Log index from which the harness still has history (after a clear); 0 from the start."""
+    compactions: int = 0
+    """Full compactions so far."""
     step: int = 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from replay.config import build, load_object, to_spec
 from replay.errors import ConfigError, UnknownName
 from replay.policy.policy import Policy
 
+_OVERRIDES = re.compile(r":(?=\s*[\w.-]+\s*=)")
+_NEXT_OVERRIDE = re.compile(r",(?=\s*[\w.-]+\s*=)")
 PRESET_FOLDER = Path(__file__).parent / "presets"
 RECORDED = Policy(name="recorded", summary="What the recorded harness itself sent.", proof="baseline")
 """The recorded lane under a name, so that it can be compared like any other policy."""
@@ -71,16 +74,15 @@ def spec_hash(made: Policy) -> str:
 
 
 def _split(name: str) -> tuple[str, list[tuple[str, Any]]]:
-    head, colon, tail = name.rpartition(":")
-    if not colon or ("=" not in tail and head not in preset_names()):
+    """The policy's own name and its overrides, which begin at the first colon that a key with `=` follows."""
+    found = _OVERRIDES.search(name)
+    if found is None:
+        head, _, tail = name.rpartition(":")
+        if head in preset_names():
+            raise ConfigError(name, tail, "expected key=value")
         return name, []
-    pairs = []
-    for piece in tail.split(","):
-        key, equals, value = piece.partition("=")
-        if not equals or not key:
-            raise ConfigError(name, piece, "expected key=value")
-        pairs.append((key.strip(), _literal(value.strip())))
-    return head, pairs
+    pieces = (piece.partition("=") for piece in _NEXT_OVERRIDE.split(name[found.end():]))
+    return name[:found.start()], [(key.strip(), _literal(value.strip())) for key, _, value in pieces]
 
 
 def _literal(text: str) -> Any:

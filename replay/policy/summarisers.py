@@ -42,7 +42,7 @@ class LengthModel:
     """Only the size of a summary: `ratio` of what is summarised, at most `cap` tokens. Its text holds nothing."""
 
     ratio: float = 0.05
-    """Tokens of summary per counted token summarised; a session's own recorded summaries replace it where known."""
+    """Tokens of summary per counted token summarised, an earlier summary included."""
     cap: int = 4_000
     name: str = "length-model"
 
@@ -74,9 +74,12 @@ class Extractive:
 
     def _text(self, request: SummaryRequest) -> str:
         sections = request.sections or DEFAULT_SECTIONS
-        budget = self.budget_tokens * CHARS_PER_TOKEN // len(sections)
-        carried = [line for p in request.previous for line in p.message.text.splitlines()]
-        return "\n\n".join(_section(name, request, carried, budget) for name in sections)
+        budget = self.budget_tokens * CHARS_PER_TOKEN
+        # What stands in front of the first heading is the frame that the harness puts around a summary.
+        earlier = (p.message.text for p in request.previous)
+        carried = [line for text in earlier for line in text[max(0, text.find("## ")):].splitlines()]
+        parts = (_section(name, request, carried, budget // len(sections)) for name in sections)
+        return "\n\n".join(parts)[:budget]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,15 +125,25 @@ def _topics(section: str) -> tuple[Topic, ...]:
 
 
 def _section(name: str, request: SummaryRequest, carried: Sequence[str], budget: int) -> str:
-    facts = [f for topic in _topics(name) for f in _facts(request, topic)]
-    lines = _carried_lines(name, carried) + [f"- {f.text}" for f in facts]
+    """A heading and as many lines as fit, the oldest lost first; but of goals the very first stays."""
+    topics = _topics(name)
+    found = (f"- {fact.text}" for topic in topics for fact in _facts(request, topic))
+    lines = list(dict.fromkeys([*_carried_lines(name, carried), *found]))
+    pinned = lines[:1] if "goal" in topics else []
+    room = budget - len(f"## {name}\n\n") - sum(len(line) + 1 for line in pinned)
+    kept = [*pinned, *_newest(lines[len(pinned):], room)]
+    return "\n".join([f"## {name}", *(kept or ["- none"])])
+
+
+def _newest(lines: Sequence[str], room: int) -> list[str]:
+    """The last lines that fit a number of characters, in order."""
     kept: list[str] = []
-    for line in reversed(list(dict.fromkeys(lines))):
-        budget -= len(line) + 1
-        if budget < 0:
+    for line in reversed(lines):
+        room -= len(line) + 1
+        if room < 0:
             break
         kept.append(line)
-    return "\n".join([f"## {name}", *(reversed(kept) if kept else ["- none"])])
+    return kept[::-1]
 
 
 def _facts(request: SummaryRequest, topic: Topic) -> list[Fact]:
@@ -138,8 +151,7 @@ def _facts(request: SummaryRequest, topic: Topic) -> list[Fact]:
     facts = [f for span in request.spans for f in book.between(topic, span.start, span.stop)]
     if topic == "goal" and request.spans:
         first = book.first_goal(request.spans[0].start, request.spans[-1].stop)
-        # The first prompt is what a summary may lose last: it goes to the end, which the budget keeps.
-        facts = [f for f in facts if f != first] + ([first] if first else [])
+        facts = ([first] if first else []) + [f for f in facts if f != first]
     return facts
 
 

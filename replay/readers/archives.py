@@ -20,6 +20,18 @@ def unpacked(data: bytes, path: str, notes: list[ReadNote]) -> bytes:
     return data
 
 
+def head_of(data: bytes, limit: int) -> bytes:
+    """At most `limit` plain bytes of a file whose first bytes are at hand; nothing where they cannot be unpacked."""
+    try:
+        if data.startswith(_GZIP):
+            return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data, limit)
+        if data.startswith(_ZSTD):
+            return _unzstd(data)[0][:limit]
+    except zlib.error:
+        return b""
+    return data[:limit]
+
+
 def _checked(kind: str, path: str, notes: list[ReadNote], found: bytes, fault: str) -> bytes:
     if fault and not found:
         raise ReadError(path, f"not readable as {kind}: {fault}")

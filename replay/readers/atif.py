@@ -31,7 +31,8 @@ class Atif:
 
     def sniff(self, source: Source) -> int:
         """How surely the source is of this format, from 0 to 100."""
-        return max((_score(value) for value in source.objects()), default=0)
+        document = source.document
+        return max(map(_score, objects(document[:5]) if isinstance(document, list) else source.objects()), default=0)
 
     def read(self, source: Source) -> tuple[Transcript, ...]:
         """The sessions of the source: one a trajectory."""

@@ -58,9 +58,10 @@ def usage_of(metrics: Any) -> Usage | None:
     """The usage of a step; its prompt count includes the cache, what was written to it stands in `extra`."""
     if not isinstance(metrics, dict):
         return None
-    extra = mapping(metrics.get("extra"))
-    total = whole(metrics.get("prompt_tokens"))
+    extra, total = mapping(metrics.get("extra")), whole(metrics.get("prompt_tokens"))
     read = min(whole(metrics.get("cached_tokens")), total)
+    if not extra:
+        return Usage(input_uncached=total - read, cache_read=read, output=whole(metrics.get("completion_tokens")))
     write = min(_written(extra), total - read)
     hour = min(_for_an_hour(extra), write)
     return Usage(input_uncached=total - read - write, cache_read=read, cache_write_5m=write - hour, cache_write_1h=hour,

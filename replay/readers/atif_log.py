@@ -151,7 +151,8 @@ class StepLog:
 
     def _observation(self, step: Mapping[str, Any], calls: list[ToolCall]) -> None:
         """The results of a step: one tool message; results of no call are what the environment showed."""
-        results = objects(mapping(step.get("observation")).get("results"))
+        if not (results := objects(mapping(step.get("observation")).get("results"))):
+            return
         self._refer(results, calls)
         shown = [r for r in results if r.get("content") is not None or r.get("source_call_id")]
         if not shown:
@@ -175,6 +176,8 @@ class StepLog:
         several commands at once sees one screen after the last of them.
         """
         named = [string(r.get("source_call_id")) for r in results]
+        if None not in named:
+            return [self.ids.result(n) for n in named if n]
         taken = {self.ids.result(n) for n in named if n}
         spare = [c.id for c in calls if c.id not in taken]
         unnamed = sum(n is None for n in named)
@@ -185,7 +188,8 @@ class StepLog:
     def _refer(self, results: list[dict[str, Any]], calls: list[ToolCall]) -> None:
         """Take down the sub-agents that the results name."""
         for native in results:
-            if listed := objects(native.get("subagent_trajectory_ref")):
+            if "subagent_trajectory_ref" in native:
+                listed = objects(native["subagent_trajectory_ref"])
                 own = self.ids.result(str(native.get("source_call_id") or ""))
                 for reference in listed:
                     self._reference(reference, own if any(c.id == own for c in calls) else None)
@@ -210,8 +214,10 @@ def _compaction_of(step: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _result(native: Mapping[str, Any], call_id: str, name: str | None) -> ToolResult:
-    blocks = content_blocks(native.get("content"))
-    extra = mapping(native.get("extra"))
+    content = native.get("content")
+    if isinstance(content, str) and "extra" not in native:
+        return ToolResult(call_id=call_id, text=content, name=name)
+    blocks, extra = content_blocks(content), mapping(native.get("extra"))
     return ToolResult(call_id=call_id, text="\n".join(b.text for b in blocks if isinstance(b, Text)), name=name,
                       images=tuple(b for b in blocks if isinstance(b, Image)),
                       is_error=extra.get("is_error") is True or extra.get("success") is False)
@@ -219,9 +225,10 @@ def _result(native: Mapping[str, Any], call_id: str, name: str | None) -> ToolRe
 
 def _place(step: Mapping[str, Any]) -> dict[str, Any]:
     """Id, time and what is not modelled, as every message of a step carries them."""
-    extra, cost = rest(step, _MODELLED), mapping(step.get("metrics")).get("cost_usd")
-    return {"id": _id(step), "time": seconds(step.get("timestamp")),
-            "extra": extra if cost is None else {**extra, "cost_usd": cost}}
+    extra, metrics = rest(step, _MODELLED), step.get("metrics")
+    if isinstance(metrics, dict) and metrics.get("cost_usd") is not None:
+        extra = {**extra, "cost_usd": metrics["cost_usd"]}
+    return {"id": _id(step), "time": seconds(step.get("timestamp")), "extra": extra}
 
 
 def _id(step: Mapping[str, Any] | None) -> str | None:

@@ -29,7 +29,7 @@ class GeminiCli:
     name = "gemini-cli"
 
     def sniff(self, source: Source) -> int:
-        """99 for Qwen's lines, 95 for recordings and streams, 90 for their pieces and checkpoints, 85 for prompt logs."""
+        """99 for Qwen's lines, 95 for recordings and streams, 90 for pieces of them and histories, 85 for prompts."""
         if isinstance(source.document, list) or history.is_checkpoint(source.document):
             return history.sniff(source.document)
         return max((_score(value) for value in source.objects()), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replay.blocks import Block, Image, ToolCall, ToolResult
+from replay.blocks import Block, Image, Text, ToolCall, ToolResult
 from replay.readers import gemini_parts as native
 from replay.readers.call_ids import CallIds
 from replay.readers.common import ThreadBuilder
@@ -98,11 +98,27 @@ class GeminiLog:
         return waiting.pop(0) if waiting else ""
 
     def respond(self, blocks: Iterable[Block], usage: Usage | None = None, **more: Any) -> None:
-        """A response of the model."""
+        """A response of the model, unless it is what the program says in its name."""
+        blocks = tuple(blocks)
+        if len(blocks) == 1 and isinstance(blocks[0], Text) and blocks[0].text in native.ACKNOWLEDGEMENTS and not (
+                usage is not None and usage.total):
+            self._acknowledge(blocks, **more)
+            return
         self.model = more.get("model") or self.model
         more.setdefault("model", self.model)
         self.thread.respond(blocks, usage, **more)
         self._append(self.thread.messages[-1])
+
+    def _acknowledge(self, blocks: tuple[Block, ...], **more: Any) -> None:
+        """The model's assent to a context or a summary, which the program wrote."""
+        more.pop("model", None)
+        last = self.thread.compactions[-1] if self.thread.compactions else None
+        if last is None or last.position < len(self.thread.messages) or last.kind != "full":
+            self._append(self.thread.add("assistant", blocks, "injected", detail="acknowledgement", **more))
+            return
+        message = Message(index=-1, role="assistant", blocks=blocks, origin="injected", detail="acknowledgement")
+        self.thread.compactions[-1] = replace(last, window=(*last.window, message))
+        self.window.items.append(Placed(None, message))
 
     def add_calls(self, calls: Sequence[ToolCall]) -> None:
         """Put calls that were recorded on their own into the response before them."""
@@ -140,7 +156,7 @@ class GeminiLog:
         if role == "model":
             return Turn(name, Message(index=-1, role="assistant", blocks=tuple(blocks), origin="injected", line=line))
         is_result = any(isinstance(b, ToolResult) for b in blocks)
-        text = "\n".join(b.text for b in blocks if hasattr(b, "text") and not isinstance(b, ToolResult))
+        text = "\n".join(b.text for b in blocks if isinstance(b, Text))
         who = native.Speaker("tool") if is_result else native.speaker(text)
         return Turn(name, Message(index=-1, role="tool" if is_result else "user", blocks=tuple(blocks),
                                   origin="injected" if who.origin == "human" else who.origin, id=name, line=line,
@@ -179,7 +195,9 @@ class GeminiLog:
         """The first history is the beginning of the log."""
         for turn in turns:
             message = turn.message
-            if message.role == "assistant":
+            if message.role == "user" and native.SNAPSHOT in message.text[:200]:
+                self._snapshot(message.blocks, message.text, id=turn.id, line=message.line)
+            elif message.role == "assistant":
                 self.respond([self._own(b) for b in message.blocks], id=turn.id, line=message.line)
             else:
                 origin = native.speaker(message.text).origin if message.origin == "injected" else message.origin

@@ -11,6 +11,8 @@ from replay.transcript import Origin, Usage
 
 SNAPSHOT = "<state_snapshot>"
 """Where the summary of a compression begins."""
+ACKNOWLEDGEMENTS = ("Got it. Thanks for the additional context!", "Got it. Thanks for the context!")
+"""What the program says in the model's name after a summary or a context."""
 _WRAPPERS = ("session_context", "hook_context", "system-reminder", "environment_context")
 _OLD_CONTEXT = ("This is the Gemini CLI. We are setting up", "This is the Qwen Code. We are setting up")
 

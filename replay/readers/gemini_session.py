@@ -138,6 +138,10 @@ class SessionReader:
         if event is None:
             return
         messages = [m for m in event.value if isinstance(m, dict) and m.get("type") in _ROLES]
+        if event.value and not messages:
+            self.recording.notes.append(ReadNote(code="bad-history", line=event.line, byte=event.byte, text=(
+                "a rewritten history without messages in it; the window stays as it was")))
+            return
         turns = [self.log.turn(m.get("id") if isinstance(m.get("id"), str) else None, _ROLES[m["type"]],
                                m.get("content"), event.line) for m in messages]
         if is_end and self.log.thread.messages and not any(

@@ -4,13 +4,12 @@ of single responses."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from replay.blocks import Block, Text, ToolResult
-from replay.readers import gemini_parts as native
 from replay.readers.common import ThreadBuilder, json_text, leftover, not_an_object, seconds
 from replay.readers.gemini_log import GeminiLog
 from replay.readers.odd_types import OddTypes

@@ -11,7 +11,8 @@ from replay.readers.gemini_parts import SNAPSHOT
 from replay.transcript import Message
 
 
-class Placed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Placed:
     """One message of a window."""
 
     index: int | None
@@ -27,8 +28,9 @@ class Placed(NamedTuple):
     @property
     def identity(self) -> int | str:
         """The same in two windows that hold the same message, whatever its text."""
-        return self.index if self.index is not None else f"{self.message.role} {self.message.text}" if (
-            self.message) else ""
+        if self.index is not None:
+            return self.index
+        return f"{self.message.role} {self.message.text}" if self.message else ""
 
 
 class Turn(NamedTuple):

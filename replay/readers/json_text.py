@@ -111,6 +111,47 @@ def shallow(text: str, limit: int = MAX_DEPTH) -> str:
     return "".join([*parts, text[done:]])
 
 
+def flattened(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """Turn, in place, what is nested deeper than the limit into its JSON text; whether there was any."""
+    found = False
+    queue = [(value, 1)]
+    while queue:
+        holder, depth = queue.pop()
+        for key, inner in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+            if not isinstance(inner, (dict, list)):
+                continue
+            if depth < limit:
+                queue.append((inner, depth + 1))
+            else:
+                holder[key], found = _written(inner), True
+    return found
+
+
+def _written(value: Any) -> str:
+    """JSON text of a value of any depth."""
+    parts: list[str] = []
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, _Mark):
+            parts.append(item)
+        elif isinstance(item, dict):
+            inside = [x for key, inner in item.items() for x in (_Mark(f"{json.dumps(key)}:"), inner, _Mark(","))]
+            stack += [_Mark("}"), *reversed(inside[:-1]), _Mark("{")]
+        elif isinstance(item, list):
+            inside = [x for inner in item for x in (inner, _Mark(","))]
+            stack += [_Mark("]"), *reversed(inside[:-1]), _Mark("[")]
+        else:
+            parts.append(json.dumps(item, ensure_ascii=False))
+    return "".join(parts)
+
+
+class _Mark(str):
+    """Text between the values that are still to be written."""
+
+    __slots__ = ()
+
+
 def _nothing(_: str) -> None:
     """NaN and Infinity, which JSON does not have."""
 

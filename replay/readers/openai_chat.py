@@ -57,6 +57,8 @@ def _score(row: Mapping[str, Any]) -> int:
         return 50
     found = exchange_of(row)
     natives = [*found.sent, *found.got] if found else []
+    if found and not natives:
+        return 10  # an empty list of messages is an empty session, unless another reader knows better
     return 60 if any(isinstance(n, dict) and _is_message(n) for n in natives) else 0
 
 

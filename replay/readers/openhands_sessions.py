@@ -62,15 +62,11 @@ def found_sessions(source: Source) -> list[Found]:
         return [_from_files(source, event_files)]
     loose, odd = Found(stem), OddTypes("record")
     instances: list[Found] = []
-    for record in source.records:
-        value = record.value
-        if isinstance(value, list):
-            _take(loose, value, None if source.is_document else record.line, record, odd)
-        elif not isinstance(value, dict):
-            loose.notes.append(not_an_object(record.line, record.byte, value))
-        elif isinstance(listed := value.get("trajectory"), list) and "history" not in value:
+    for record, value in _values(source):
+        listed = _listed(value)
+        if listed is not None:
             _take(loose, listed, None if source.is_document else record.line, record, odd)
-        elif is_instance(value):
+        elif isinstance(value, dict) and is_instance(value):
             instances.append(_instance(value, record, odd, f"{stem}#{len(instances) + 1}"))
         else:
             _take(loose, [value], record.line, record, odd)
@@ -79,6 +75,21 @@ def found_sessions(source: Source) -> list[Found]:
         sessions[0].notes.extend(loose.notes)
     sessions[0].notes.extend(odd.notes())
     return sessions
+
+
+def _values(source: Source) -> Iterator[tuple[Record, Any]]:
+    """The values of the source; an array of instances is taken apart."""
+    for record in source.records:
+        value = record.value
+        several = isinstance(value, list) and any(isinstance(v, dict) and is_instance(v) for v in value)
+        yield from ((record, v) for v in (value if several else [value]))
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """The events of an array, or of the UI's download."""
+    if isinstance(value, dict) and "history" not in value:
+        value = value.get("trajectory")
+    return value if isinstance(value, list) else None
 
 
 def _stem(path: str) -> str:
@@ -117,7 +128,7 @@ def _siblings(source: Source) -> list[Path]:
     path = Path(source.path)
     if source.folder is None or path.parent.name != _FOLDER or not path.stem.isdigit():
         return []
-    if not source.is_document and len(source.records) > 1:
+    if not all(is_event(record.value) for record in source.records):
         return []
     return event_files(path.parent)
 

@@ -88,7 +88,7 @@ def test_the_compare_page_shows_the_run(page: Any) -> None:
     for text in ("Compare policies", "No single policy is recommended", "mean view, tokens", "Against full-history",
                  "One session, step by step"):
         _see(page, text)
-    page.wait_for_selector('[data-testid="stVegaLiteChart"] canvas, [data-testid="stVegaLiteChart"] svg', timeout=PATIENCE)
+    page.wait_for_selector('[data-testid="stVegaLiteChart"] :is(canvas, svg)', timeout=PATIENCE)
     _see(page, "first difference from the record")
 
     assert page.locator("table.rw-table").count() == 3

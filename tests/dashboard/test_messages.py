@@ -8,8 +8,8 @@ import pytest
 from dashboard import charts, widgets
 from dashboard.messages import HEAD_CHARS, MOST_CHARS, Fold, folded, text_box
 from evals.board import PairRow
-from evals.side_by_side import Row
 from evals.series import MARKS
+from evals.side_by_side import Row
 
 SAME, ADDED = Row(None, None, None), Row("added", None, None)
 

@@ -27,16 +27,16 @@ def test_pages_are_short() -> None:
 
 def test_no_file_hides_a_module() -> None:
     """Streamlit puts the folder first on the path, so no name in it may be that of a package or a stdlib module."""
-    ours = {"replay", "evals", "dashboard", "datasets", "tests", "streamlit", "pandas", "numpy", "altair", "opik", "click"}
+    packages = {"replay", "evals", "dashboard", "datasets", "tests", "streamlit", "pandas", "numpy", "altair", "click"}
 
-    assert set() == {p.stem for p in FOLDER.iterdir()} & (ours | set(sys.stdlib_module_names))
+    assert set() == {p.stem for p in FOLDER.iterdir()} & (packages | set(sys.stdlib_module_names))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.name)
 def test_no_call_renders_data_as_markdown(path: Path) -> None:
     """Nothing is written with a call that reads Markdown or lets HTML through unescaped."""
-    forbidden = {f"st.{name}" for name in ("markdown", "write", "caption", "header", "subheader", "table", "info", "error",
-                                           "warning", "success", "latex", "json", "metric", "badge")}
+    forbidden = {f"st.{name}" for name in ("markdown", "write", "caption", "header", "subheader", "table", "info",
+                                           "error", "warning", "success", "latex", "json", "metric", "badge")}
 
     assert set() == _calls(path) & forbidden
     assert "unsafe_allow" not in path.read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from replay.window import Inserted
 SUMMARY = "## Archived History Summary\n"
 MEMORY = "## Session Memory\n"
 UNLIMITED = 10_000_000
+IDS = re.compile(r"(?<=evt-|act_)[0-9a-f]{1,32}")
 
 
 @dataclass
@@ -137,12 +139,15 @@ def captures(folder: Path) -> list[Capture]:
     return made
 
 
+def settings_of(capture: Capture) -> str:
+    """Our preset with the level and the rounds that the harness was told."""
+    return f"mycodeagent:trigger.tokens={int(capture.window * 0.8)},cut.rounds={capture.rounds}"
+
+
 def replayed(capture: Capture) -> tuple[Session, Lane]:
     """Our preset with the run's settings; what the endpoint refused is not what the harness was told."""
     session = Session(capture.build(), FixedCounter(()))
-    level = int(capture.window * 0.8)
-    chosen = policy(f"mycodeagent:trigger.tokens={level},cut.rounds={capture.rounds}")
-    return session, session.replay(chosen, Capacity(window=capture.refusal_limit), "recorded")
+    return session, session.replay(policy(settings_of(capture)), Capacity(window=capture.refusal_limit), "recorded")
 
 
 def shown(view: View) -> list[int | tuple[str, str]]:
@@ -194,6 +199,31 @@ def test_compactions_fire_at_the_steps_where_the_harness_asked_for_a_summary(sha
     assert [e.step for e in session.recorded.events] == [e.step for e in fired]
     assert 8 == sum(not e.futile and bool(e.summarised) for e in fired)
     assert 0 == sum(e.kind == "refused" for e in lane.events)
+
+
+def memories(capture: Capture) -> list[str]:
+    """The session memory of each step's request, ids left out."""
+    found = []
+    for request in capture.requests:
+        if request["kind"] == "step" and request["response"]["status"] == 200:
+            contents = (capture.items[item]["content"] for item in request["items"])
+            found += [c for c in contents if isinstance(c, str) and c.startswith(MEMORY)]
+    return [IDS.sub("id", text) for text in found]
+
+
+@pytest.mark.parametrize(("scenario", "equal"), [("ten-turns-retain2", 60), ("twelve-turns-retain4", 60),
+                                                 ("overflow-once", 36)])
+def test_session_memory_is_what_was_sent(shared: Path, scenario: str, equal: int) -> None:
+    """Switched on, the memory message stands before the history with the same text but for its ids."""
+    capture = captures(folder_of(shared, scenario))[0]
+    session = Session(capture.build(), FixedCounter(()))
+    chosen = policy(f"{settings_of(capture)},reinjection.enabled=true")
+    lane = session.replay(chosen, Capacity(window=UNLIMITED), "recorded")
+    heads = [view.window.items[0] for view in lane.views]
+
+    assert equal == sum(IDS.sub("id", item.message.text) == sent for item, sent in zip(heads, memories(capture), strict=True)
+                        if isinstance(item, Inserted))
+    assert {("system", "injected")} == {(i.message.role, i.kind) for i in heads if isinstance(i, Inserted)}
 
 
 def test_one_rejection_is_cured_by_the_plain_retry(shared: Path) -> None:

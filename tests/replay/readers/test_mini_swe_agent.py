@@ -178,9 +178,10 @@ class TestVersion2:
 
     def test_responses_interface(self) -> None:
         """A raw response of the other interface is one message; its outputs answer by call id."""
-        native = {"object": "response", "id": "resp", "model": "m-2", "usage": {"input_tokens": 9, "output_tokens": 1},
+        native = {"object": "response", "id": "resp", "model": "m-2",
+                  "usage": {"input_tokens": 9, "output_tokens": 1},
                   "output": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
-                             {"type": "function_call", "call_id": "c", "name": "bash", "arguments": '{"command":"ls"}'}],
+                             {"type": "function_call", "call_id": "c", "name": "bash", "arguments": "{}"}],
                   "extra": {"actions": [{"command": "ls", "tool_call_id": "c"}]}}
         result = {"type": "function_call_output", "call_id": "c", "output": "out", "extra": {"returncode": 0}}
         found = session(native, result)
@@ -196,11 +197,14 @@ class TestVersion2:
         second = call("b") | {"thinking_blocks": [thought], "reasoning_content": "hm"}
         found = session(first, returned("a"), second, returned("b"))
 
-        assert [1, 1] == [sum(isinstance(b, Reasoning) for b in m.blocks) for m in found.messages if m.role == "assistant"]
+        answers = [m for m in found.messages if m.role == "assistant"]
+
+        assert [1, 1] == [sum(isinstance(b, Reasoning) for b in m.blocks) for m in answers]
 
     def test_images_in_observations(self) -> None:
         """Images in an observation are kept by size and hash."""
-        parts = [{"type": "text", "text": "shot"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
+        url = {"url": "data:image/png;base64,AA=="}
+        parts = [{"type": "text", "text": "shot"}, {"type": "image_url", "image_url": url}]
         (result,) = session(call("a"), returned("a") | {"content": parts}).messages[3].results
 
         assert ("shot", [1]) == (result.text, [i.size_bytes for i in result.images])

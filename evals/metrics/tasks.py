@@ -1,0 +1,70 @@
+"""Are the plan's open items still in view (B7)? An item counts to the letter anywhere, or by its words in a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evals.mentions import asked_per_view, visible_share
+from evals.metrics.base import Measurement, Trial, missing
+from evals.presence import IntArray, Presence, steps_with
+from evals.watchlist import Watchlist, watchlist
+
+NAMES = ("open_task_retention", "open_task_retention_last", "plan_stale_share", "plan_absent_share")
+
+
+@dataclass(frozen=True)
+class OpenTasks:
+    """Open items visible ÷ open items, mean over the steps that have some; and whether the plan in view is the latest."""
+
+    name: str = "open-tasks"
+
+    def measure(self, trial: Trial) -> Iterable[Measurement]:
+        """Retention over all steps and at the last; share of steps whose newest visible plan is an old one, or none."""
+        found = watchlist(trial.session)
+        if not found.plans:
+            return [missing(n, "the session has no todo or plan tool") for n in NAMES]
+        asked = asked_per_view(found.sections["tasks"].asked, found.views)
+        seen = found.pieces(trial.lane, "tasks").per_view(found.views)
+        share = visible_share(seen, asked)
+        return [_or_missing(NAMES[0], share, "no step had an open item"), _last(seen, asked), *_plans_shown(trial, found)]
+
+
+def _or_missing(name: str, value: float | None, reason: str) -> Measurement:
+    return missing(name, reason) if value is None else Measurement(name=name, value=value)
+
+
+def _last(seen: Any, asked: Any) -> Measurement:
+    if not len(asked) or not asked[-1]:
+        return missing(NAMES[1], "no item is open at the last step")
+    return Measurement(name=NAMES[1], value=float(seen[-1] / asked[-1]))
+
+
+def _plans_shown(trial: Trial, found: Watchlist) -> list[Measurement]:
+    views = found.views
+    starts = np.array([int(found.arrival[p.message]) for p in found.plans], np.int64)
+    latest = asked_per_view(list(zip(starts.tolist(), [*starts.tolist()[1:], views], strict=True)), views)
+    some = latest > 0
+    if not bool(some.any()):
+        return [missing(n, "no step follows the plan") for n in NAMES[2:]]
+    messages = np.array([p.message for p in found.plans], np.int64)
+    until = np.append(starts[1:], views)
+    shown = found.presence(trial.lane)
+    newest, any_plan = _shown(shown, messages, until), _shown(shown, messages, np.full(len(until), views))
+    stale, absent = (any_plan > 0) & (newest == 0) & some, (any_plan == 0) & some
+    return [Measurement(name=n, value=float(flag.sum() / some.sum()))
+            for n, flag in zip(NAMES[2:], (stale, absent), strict=True)]
+
+
+def _shown(shown: Presence, messages: IntArray, until: IntArray) -> Any:
+    """For each view how many of the messages it shows, each counted up to its own limit."""
+    total = np.zeros(shown.views, np.int64)
+    for stretch in shown.stretches:
+        start = np.maximum(stretch.shown[messages], stretch.first)
+        stop = np.minimum(np.minimum(stretch.gone[messages], until), stretch.stop)
+        kept = start < stop
+        total += steps_with((start[kept], stop[kept]), shown.views)
+    return total

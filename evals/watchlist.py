@@ -1,0 +1,200 @@
+"""What retention metrics look for in the views of a session: constraints, open tasks, files, failures. Found once a session.
+
+A lane is then followed once, for all metrics together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from evals.actions import Action, actions
+from evals.artifacts import Artifact, artifacts, bare_names, distinct
+from evals.constraints import Constraint, constraints
+from evals.failures import Failure, Retry, failure, retries
+from evals.mentions import LETTER, SENSE, Mentions, Pieces
+from evals.phrases import FilePath, Phrase, Task
+from evals.plans import Plan, plans
+from evals.presence import IntArray, Presence, arrivals, presence
+from replay.engine import Lane, Session
+
+Asked = tuple[int, int]
+"""Positions `[first, stop)` of the views that a phrase matters in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The phrases of one kind: their numbers in the watchlist and the views that ask for them."""
+
+    first: int
+    asked: tuple[Asked, ...]
+    sources: tuple[int | None, ...]
+    """Log index of the message that each was taken from."""
+
+    @property
+    def stop(self) -> int:
+        """One past the last number."""
+        return self.first + len(self.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """An item of a plan and the views between its first open state and the state that closed it."""
+
+    text: str
+    message: int
+    """Log index of the plan that opened it."""
+    asked: Asked
+
+
+class Watchlist:
+    """A session's phrases with their places in its log."""
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is searched before it is asked for."""
+        self._log, self._transcript = session.log, session.transcript
+        self._followed: tuple[Lane, Presence] | None = None
+        self._pieces: dict[int, Pieces] = {}
+        self.notes: dict[str, Any] = {}
+        """What metrics worked out for the session and want to find again, by a name of their own."""
+
+    @cached_property
+    def views(self) -> int:
+        """Number of views of any lane."""
+        return len(self._log.steps)
+
+    @cached_property
+    def arrival(self) -> IntArray:
+        """For each message the position of the first view that could show it."""
+        return arrivals(self._log)
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        """For each response its log index and the position of the view that it answered."""
+        return {s.response: n for n, s in enumerate(self._log.steps) if s.response is not None}
+
+    def position(self, message: int) -> int:
+        """The position of the view that a message of the model answered."""
+        return self.positions.get(message, min(int(self.arrival[message]), self.views) - 1)
+
+    @cached_property
+    def actions(self) -> list[Action]:
+        """Every call with its result."""
+        return actions(self._log)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Standing constraints."""
+        return constraints(self._transcript, self._log)
+
+    @cached_property
+    def plans(self) -> list[Plan]:
+        """States of the plan."""
+        return plans(self.actions)
+
+    @cached_property
+    def tasks(self) -> list[OpenTask]:
+        """Items of the plan while they are open."""
+        return list(_open_tasks(self.plans, self.arrival, self.views))
+
+    @cached_property
+    def files(self) -> dict[str, Artifact]:
+        """Files by each of their names."""
+        return artifacts(self.actions, self._transcript.cwd)
+
+    @cached_property
+    def retries(self) -> list[Retry]:
+        """Calls that try again what had failed."""
+        return retries(self.actions)
+
+    @cached_property
+    def modified(self) -> list[Artifact]:
+        """Files that were changed, each once."""
+        return [a for a in distinct(self.files) if a.modified is not None]
+
+    @cached_property
+    def read(self) -> list[Artifact]:
+        """Files that were read, each once."""
+        return [a for a in distinct(self.files) if a.read is not None]
+
+    @cached_property
+    def sections(self) -> dict[str, Section]:
+        """Where each kind of phrase stands: `constraints`, `tasks`, `modified`, `read`, `failures`."""
+        return self._layout[0]
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        """The places of all phrases in the log."""
+        sections = self.sections.values()
+        return Mentions(self._log, self._layout[1], [a for s in sections for a in s.asked],
+                        [m for s in sections for m in s.sources])
+
+    @cached_property
+    def _layout(self) -> tuple[dict[str, Section], list[Phrase]]:
+        sections: dict[str, Section] = {}
+        phrases: list[Phrase] = []
+        for name, rows in self._rows():
+            sections[name] = Section(len(phrases), tuple(r[1] for r in rows), tuple(r[2] for r in rows))
+            phrases += [phrase for phrase, _, _ in rows]
+        return sections, phrases
+
+    def _rows(self) -> Iterator[tuple[str, list[tuple[Phrase, Asked, int | None]]]]:
+        yield "constraints", [(c.rule, self._until(c.message, c.until), c.message) for c in self.constraints]
+        yield "tasks", [(Task(t.text), t.asked, t.message) for t in self.tasks]
+        bare = bare_names(distinct(self.files))
+        yield "modified", [(_named(a, bare), self._until(a.modified, None), a.modified) for a in self.modified]
+        yield "read", [(_named(a, bare), self._until(a.read, None), a.read) for a in self.read]
+        yield "failures", [(failure(r), (self.position(r.action.message), self.position(r.action.message) + 1), None)
+                           for r in self.retries]
+
+    def _until(self, start: int | None, stop: int | None) -> Asked:
+        return int(self.arrival[start or 0]), self.views if stop is None else int(self.arrival[stop])
+
+    def presence(self, lane: Lane) -> Presence:
+        """What a lane showed when; the latest lane is remembered."""
+        if self._followed is None or self._followed[0] is not lane:
+            self._followed = lane, presence(lane.views, self._log)
+            self._pieces = {}
+        return self._followed[1]
+
+    def pieces(self, lane: Lane, section: str, grade: int = SENSE) -> Pieces:
+        """When each phrase of a section was visible in a lane with at least a grade."""
+        shown = self.presence(lane)
+        if grade not in self._pieces:
+            pinned = [n for n, c in enumerate(self.constraints) if c.pinned]
+            self._pieces[grade] = self.mentions.pieces(shown, grade, pinned)
+        where = self.sections[section]
+        return self._pieces[grade].of(where.first, where.stop)
+
+
+def _named(artifact: Artifact, bare: frozenset[str]) -> FilePath:
+    paths = tuple(dict.fromkeys(artifact.paths))
+    return FilePath(paths, unique=any(p.rpartition("/")[2] in bare for p in paths))
+
+
+def _open_tasks(states: Sequence[Plan], arrival: IntArray, views: int) -> Iterator[OpenTask]:
+    since: dict[str, Plan] = {}
+    for plan in states:
+        for text in [t for t in since if t not in plan.open]:
+            first = since.pop(text)
+            yield OpenTask(text, first.message, (int(arrival[first.message]), int(arrival[plan.message])))
+        for text in plan.open:
+            since.setdefault(text, plan)
+    yield from (OpenTask(t, p.message, (int(arrival[p.message]), views)) for t, p in since.items())
+
+
+# A watchlist refers to the log and never to the session, so that both go when the session goes.
+_KNOWN: WeakKeyDictionary[Session, Watchlist] = WeakKeyDictionary()
+
+
+def watchlist(session: Session) -> Watchlist:
+    """The watchlist of a session; it lives as long as the session."""
+    if session not in _KNOWN:
+        _KNOWN[session] = Watchlist(session)
+    return _KNOWN[session]
+
+
+__all__ = ["LETTER", "SENSE", "Failure", "OpenTask", "Section", "Watchlist", "watchlist"]

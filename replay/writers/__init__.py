@@ -1,0 +1,1 @@
+"""Writing sessions: Rewindow's own format, OpenAI chat messages, ATIF trajectories."""

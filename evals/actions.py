@@ -11,6 +11,7 @@ from evals.shell_paths import shell_touches
 from evals.shell_results import failed
 from replay.blocks import ToolCall, ToolResult
 from replay.log import Log
+from replay.transcript import Thread
 
 TouchKind = Literal["read", "edit", "write", "rename", "delete"]
 
@@ -61,8 +62,8 @@ class Action:
     touches: tuple[Touch, ...]
 
 
-def actions(log: Log) -> list[Action]:
-    """Every call of a log in order."""
+def actions(log: Log | Thread) -> list[Action]:
+    """Every call of a log, or of a thread, in order."""
     results = {r.call_id: (m.index, r) for m in log.messages for r in m.results}
     return [_action(message.index, call, results.get(call.id)) for message in log.messages for call in message.calls]
 

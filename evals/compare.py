@@ -9,6 +9,8 @@ from typing import Any
 
 from evals import leaderboard
 from evals.execute import FileResult, run_files
+from evals.outcome_files import OutcomeTable
+from evals.outcome_report import outcome_summary
 from evals.store import SCHEMA_VERSION, new_run
 from evals.trial import SessionRow, Settings, TrialRow
 from replay.errors import ConfigError, ReadError
@@ -28,6 +30,8 @@ class Comparison:
     jobs: int | None = None
     remarks: tuple[str, ...] = ()
     """What is to be said about the choice of files; part of the warnings."""
+    outcomes: OutcomeTable | None = None
+    """How sessions ended, by somebody else's table; None: by sidecar files and the transcripts."""
 
     def __post_init__(self) -> None:
         """Raises ConfigError when a name occurs twice or the baseline is not among the policies."""
@@ -99,6 +103,7 @@ def _summary(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[F
         "pairs": leaderboard.pairs(data, job.baseline),
         "recommendation": leaderboard.recommend(data, len(rows)),
         "reprojection": [_reprojection(r, t) for r in rows for t in r.trials if t.kind == "re-projected"],
+        "outcomes": outcome_summary(rows, names, job.outcomes),
         "warnings": _warnings(job, rows, unreadable),
     }
 
@@ -165,6 +170,6 @@ def _recipe(job: Comparison) -> str:
     lines = ["# rewindow compare: the settings of this run", f"baseline = {text(job.baseline)}",
              f"policies = {text([p.name for p in job.policies])}", f"window = {job.settings.capacity.window}",
              f"output_reserve = {job.settings.capacity.output_reserve}",
-             f"tokenizer = {text(job.settings.tokenizer)}", f"summariser = {text(job.settings.summariser)}",
+             f"tokenizer = {text(job.settings.tokenizer)}", f"summariser = {text(job.settings.summariser)}", f"metrics = {text(job.settings.metrics)}",
              "files = ["]
     return "\n".join([*lines, *(f"  {text(str(f.path.absolute()))}," for f in job.files), "]", ""])

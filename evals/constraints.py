@@ -65,11 +65,11 @@ def source_of(message: Message) -> str | None:
 
 
 def sentences(message: Message) -> Iterator[str]:
-    """The prose of a message, sentence by sentence, without pasted code, logs and drawings."""
+    """The sentences and lines of a message, without fenced code."""
     for block in message.blocks:
         if isinstance(block, Text):
             text = block.text if message.origin != "human" else _FENCED.sub("\n", block.text)
-            yield from filter(_is_prose, _SENTENCE.split(text) if "```" not in text else _outside_fences(text))
+            yield from filter(None, _SENTENCE.split(text) if "```" not in text else _outside_fences(text))
 
 
 def _outside_fences(text: str) -> list[str]:
@@ -77,16 +77,18 @@ def _outside_fences(text: str) -> list[str]:
 
 
 def _is_prose(sentence: str) -> bool:
-    if not sentence or NOT_PROSE.search(sentence):
+    """Whether a sentence is not pasted code, a log or a drawing."""
+    if NOT_PROSE.search(sentence):
         return False
     return 10 * len(_LETTER.findall(sentence)) >= 7 * len(sentence)
 
 
 def rule_in(sentence: str) -> tuple[Rule, str] | None:
     """The rule that a sentence states with the name of its form; None where it states none."""
+    if not HINT.search(sentence) or not _is_prose(sentence):
+        return None
     text = plain(sentence)
-    words = text.split()
-    if text.endswith("?") or not FEWEST_WORDS <= len(words) <= MOST_WORDS or not HINT.search(text):
+    if text.endswith("?") or not FEWEST_WORDS <= len(text.split()) <= MOST_WORDS:
         return None
     form = form_of(text)
     if form is None or _speaks_of_self(text, form.name):
@@ -113,7 +115,7 @@ def _after(found: list[Constraint], sentence: str, message: Message, source: str
 
 
 def _lifted(found: list[Constraint], sentence: str, message: Message) -> list[Constraint]:
-    if not PERMISSION.search(sentence) or sentence.rstrip().endswith("?"):
+    if not found or not PERMISSION.search(sentence) or sentence.rstrip().endswith("?"):
         return found
     words = frozenset(tokens(sentence))
     return [replace(c, until=message.index) if c.until is None and lifts(words, c.rule) else c for c in found]

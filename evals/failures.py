@@ -12,6 +12,8 @@ from evals.shell_results import normalised, signature
 
 _FAILING = frozenset("fail failed fails failing failure error errors broken wrong rejected refused denied exception".split())
 _SHORTEST_SIGNATURE = 8
+_NO_WORD = "-"
+"""Key of failures without an indexed word: no text has it, and only their own result shows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +45,34 @@ class Failure:
         return content_words(self.target)
 
     @cached_property
+    def _line_words(self) -> frozenset[str]:
+        return frozenset(WORD.findall(self.line.lower()))
+
+    @cached_property
+    def _target_words(self) -> list[str]:
+        return sorted((w for w in self.words if WORD.fullmatch(w)), key=lambda w: (-len(w), w))
+
+    @cached_property
+    def _need(self) -> int:
+        """Of the indexed words of the target how many a sentence about it has."""
+        return max(1, enough(len(self.words)) - len(self.words) + len(self._target_words))
+
+    @cached_property
     def keys(self) -> frozenset[str]:
         """The longest word of the error line and enough of the longest ones of the target."""
-        line = WORD.findall(self.line.lower())
-        longest = sorted((w for w in self.words if WORD.fullmatch(w)), key=lambda w: (-len(w), w))
-        spare = len(self.words) - enough(len(self.words))
-        return frozenset([*([max(line, key=len)] if line else []), *longest[:spare + 1]])
+        spare = len(self._target_words) - self._need + 1
+        return frozenset([*sorted(self._line_words, key=len)[-1:], *self._target_words[:spare], _NO_WORD])
 
-    @property
+    @cached_property
     def indexed(self) -> frozenset[str]:
-        """The same words."""
-        return self.keys
+        """The words of both."""
+        return self._line_words.union(self._target_words)
 
-    @property
-    def need(self) -> int:
-        """One of the words; a failure without any is found by its result alone."""
-        return 1
+    def fits(self, words: set[str], summary: bool) -> bool:
+        """Whether the error line's words or enough of the target's are there."""
+        if self._line_words and words >= self._line_words:
+            return True
+        return summary and len(words.intersection(self._target_words)) >= self._need
 
     @cached_property
     def flat(self) -> str:

@@ -126,10 +126,10 @@ def _span(headline: Headline, column: Array, found: Interval, groups: Sequence[H
 
 def _row(policy: str, headline: Headline, column: Array, span: Interval | None, rank: Rank | None,
          not_worse: bool) -> dict[str, Any]:
-    bounded = span is not None and span.level > 0
+    bounded = span is not None and span.coverage > 0
     return {"policy": policy, "metric": headline.metric, "value": float(column.mean()) if column.size else None,
             "low": span.low if span and bounded else None, "high": span.high if span and bounded else None,
-            "n": int(column.size), "level": span.level if span else None, "method": span.method if span else None,
+            "n": int(column.size), "coverage": span.coverage if span else None, "method": span.method if span else None,
             "rank_low": rank.low if rank else None, "rank_high": rank.high if rank else None,
             "p_best": rank.p_best if rank else None, "not_worse": not_worse if rank else None}
 
@@ -141,7 +141,7 @@ def _groups(sessions: Sequence[str], clusters: Mapping[str, str] | None) -> list
 def pairs(data: Table, baseline: str, clusters: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Paired differences of every policy to the baseline, Holm-adjusted within each family of metrics.
 
-    `level` is what the interval covers: less than 0.95 below six sessions, 0 for a single one.
+    `coverage` is what the interval covers: less than 0.95 below six sessions, 0 for a single one.
     """
     rows = [row for headline in HEADLINES for row in _pairs(data, baseline, headline, clusters)]
     adjusted = holm_by_family([r["p"] for r in rows], [r["family"] for r in rows])
@@ -175,6 +175,6 @@ def _numbers(headline: Headline, both: Mapping[str, Matched],
 
 
 def _ratio(found: Ratio | None) -> dict[str, float | None]:
-    if found is None or found.level == 0:
+    if found is None or found.coverage == 0:
         return {"ratio": found.ratio if found else None, "ratio_low": None, "ratio_high": None}
     return {"ratio": found.ratio, "ratio_low": found.low, "ratio_high": found.high}

@@ -33,8 +33,13 @@ SIZE_AXES = (Axis("run_ended", "refused sessions"), Axis("mean_view_tokens", "me
 
 
 def axes(data: Table) -> tuple[Axis, ...]:
-    """The axes that these measurements allow: quality, else sizes; empty where no session has all of them."""
-    return next((a for a in (QUALITY_AXES, SIZE_AXES) if shared(data, [x.metric for x in a])), ())
+    """The axes that these measurements allow: quality, else sizes; empty where one of them was measured nowhere."""
+    return next((a for a in (QUALITY_AXES, SIZE_AXES) if measured(data, a)), ())
+
+
+def measured(data: Table, chosen: Sequence[Axis]) -> int:
+    """Sessions behind the axis that the fewest sessions could be measured on under every policy."""
+    return min(len(shared(data, [a.metric])) for a in chosen)
 
 
 def front(data: Table, clusters: Mapping[str, str] | None = None, among: Sequence[str] | None = None) -> set[str]:
@@ -50,18 +55,21 @@ def front(data: Table, clusters: Mapping[str, str] | None = None, among: Sequenc
 
 def _draws(data: Table, chosen: Sequence[Axis], clusters: Mapping[str, str] | None) -> dict[str, Array]:
     """Joint draws of each policy's means, draws × axes, the smaller the better; empty for a single cluster."""
-    sessions = shared(data, [a.metric for a in chosen])
+    known = {a: set(shared(data, [a.metric])) for a in chosen}
+    sessions = sorted(set().union(*known.values()))
     groups = [clusters.get(s, s) for s in sessions] if clusters is not None else None
-    parts = [grouped(_columns(values, sessions, chosen), groups) for values in data.values()]
+    parts = [grouped(np.column_stack([_column(values, sessions, a, known[a]) for a in chosen]), groups)
+             for values in data.values()]
     if parts[0].clusters < 2:
         return {}
     return dict(zip(data, joint_draws(parts), strict=True))
 
 
-def _columns(values: Mapping[str, Mapping[str, float | None]], sessions: Sequence[str],
-             chosen: Sequence[Axis]) -> Array:
-    return np.array([[number(values[s][a.metric]) * (1 if a.smaller_is_better else -1) for a in chosen]
-                     for s in sessions])
+def _column(values: Mapping[str, Mapping[str, float | None]], sessions: Sequence[str], axis: Axis,
+            known: set[str]) -> Array:
+    """An axis, the smaller the better; NaN in sessions that a policy could not be measured on: not each has an edit."""
+    sign = 1 if axis.smaller_is_better else -1
+    return np.array([sign * number(values[s][axis.metric]) if s in known else np.nan for s in sessions])
 
 
 def shared(data: Table, metrics: Sequence[str]) -> list[str]:

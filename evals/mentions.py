@@ -12,38 +12,41 @@ from typing import Any
 import numpy as np
 
 from evals.phrases import WORD, Phrase, Prepared, searchable
-from evals.presence import IntArray, Placed, Presence, Stretch, steps_with
+from evals.presence import IntArray, Presence, Stretch, steps_with
 from replay.log import Log
 from replay.window import Inserted, Rendering
 
 SENSE, LETTER = 1, 2
 """Grades that a place can have: the phrase's sense, or the phrase to the letter."""
-_REMEMBERED_TEXTS = 512
+_REMEMBERED_LINES = 20_000
 
 
 class KeyIndex:
     """Finds the phrases that a text may hold by the words in it."""
 
     def __init__(self, phrases: Sequence[Phrase]) -> None:
-        """Index phrases by their words."""
+        """Index phrases by their words; equal ones are searched once."""
         self.phrases = phrases
-        self._by_key: dict[str, list[int]] = {}
-        self._keyless = [n for n, p in enumerate(phrases) if not p.need]
-        self._vocabulary = {word for p in phrases for word in p.indexed}
+        self._numbers: dict[Phrase, list[int]] = {}
         for number, phrase in enumerate(phrases):
-            for key in phrase.keys if phrase.need else ():
-                self._by_key.setdefault(key, []).append(number)
+            self._numbers.setdefault(phrase, []).append(number)
+        self._by_key: dict[str, list[Phrase]] = {}
+        self._keyless = [p for p in self._numbers if not p.keys]
+        self._vocabulary = {word for p in self._numbers for word in p.indexed}
+        for phrase in self._numbers:
+            for key in phrase.keys:
+                self._by_key.setdefault(key, []).append(phrase)
 
     def graded(self, text: str, summary: bool = False) -> list[tuple[int, int]]:
         """Numbers and grades of the phrases that a text holds, in order."""
         words = set(filter(self._vocabulary.__contains__, WORD.findall(text.lower())))
         if not words and not self._keyless:
             return []
-        numbers = {n for word in words for n in self._by_key.get(word, ())}
-        likely = [n for n in numbers if len(self.phrases[n].indexed & words) >= self.phrases[n].need]
+        found = {id(p): p for word in words for p in self._by_key.get(word, ())}.values()
+        likely = [p for p in found if p.fits(words, summary)]
         prepared = Prepared(text)
-        grades = ((n, self.phrases[n].grade(prepared, summary)) for n in sorted([*likely, *self._keyless]))
-        return [(n, grade) for n, grade in grades if grade]
+        graded = ((p, p.grade(prepared, summary)) for p in (*likely, *self._keyless))
+        return sorted((n, grade) for p, grade in graded if grade for n in self._numbers[p])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,10 @@ class Pieces:
         return steps_with((self.start, self.stop), views)
 
 
+_NONE = np.zeros(0, np.int64)
+NO_PIECES = Pieces(_NONE, _NONE, _NONE)
+
+
 class Mentions:
     """The places of a set of phrases in a log, with the views in which each phrase is asked for."""
 
@@ -88,7 +95,8 @@ class Mentions:
         columns = np.array(sorted((n, m, g) for (n, m), g in found.items()), np.int64).reshape(-1, 3)
         self.phrase, self.message, self.grade = (np.ascontiguousarray(c) for c in columns.T)
         self._altered_grades: dict[Rendering, IntArray] = {}
-        self._graded: dict[tuple[str, bool], list[tuple[int, int]]] = {}
+        self._inserted: tuple[Presence, IntArray] | None = None
+        self._lines: dict[tuple[str, bool], list[tuple[int, int]]] = {}
 
     def __len__(self) -> int:
         return len(self.index.phrases)
@@ -98,38 +106,50 @@ class Mentions:
         chosen = self.phrase == number
         return list(zip(self.message[chosen].tolist(), self.grade[chosen].tolist(), strict=True))
 
-    def in_text(self, item: Inserted) -> list[tuple[int, int]]:
+    def in_text(self, item: Inserted) -> dict[int, int]:
         """Numbers and grades of the phrases that an inserted message holds."""
-        return self._grades_of(searchable(item.message), item.kind == "summary")
+        return self._in_lines(searchable(item.message), item.kind == "summary")
 
-    def _grades_of(self, text: str, summary: bool) -> list[tuple[int, int]]:
-        key = (text, summary)
-        if key not in self._graded:
-            if len(self._graded) >= _REMEMBERED_TEXTS:
-                self._graded.clear()
-            self._graded[key] = self.index.graded(text, summary)
-        return self._graded[key]
+    def _in_lines(self, text: str, summary: bool) -> dict[int, int]:
+        """The phrases of a text, line by line: one summary shares most of its lines with the next."""
+        found: dict[int, int] = {}
+        for line in text.split("\n"):
+            for number, grade in self._line(line, summary):
+                found[number] = max(grade, found.get(number, 0))
+        return found
+
+    def _line(self, line: str, summary: bool) -> list[tuple[int, int]]:
+        known = self._lines.get((line, summary))
+        if known is None:
+            if len(self._lines) >= _REMEMBERED_LINES:
+                self._lines.clear()
+            known = self._lines[line, summary] = self.index.graded(line, summary)
+        return known
 
     def pieces(self, shown: Presence, grade: int, pinned: Iterable[int] = ()) -> Pieces:
         """When each phrase was visible with at least a grade. `pinned`: phrases that a harness puts into every view."""
-        parts = [self._in_stretch(stretch, shown.placed, grade, pinned) for stretch in shown.stretches]
-        columns = [np.concatenate(c) if c else np.zeros(0, np.int64) for c in zip(*parts, strict=True)] or [
-            np.zeros(0, np.int64)] * 3
-        return Pieces(*columns)
+        inserted = self._inserted_places(shown)
+        more = np.concatenate((inserted[inserted[:, 3] >= grade, :3],
+                               np.array([(n, 0, shown.views) for n in pinned], np.int64).reshape(-1, 3)))
+        parts = [self._in_stretch(stretch, grade, more) for stretch in shown.stretches if len(self)]
+        return Pieces(*(np.concatenate(c) for c in zip(*parts, strict=True))) if parts else NO_PIECES
 
-    def _in_stretch(self, stretch: Stretch, placed: Sequence[Placed], grade: int,
-                    pinned: Iterable[int]) -> tuple[IntArray, IntArray, IntArray]:
+    def _inserted_places(self, shown: Presence) -> IntArray:
+        """Rows of phrase, first view, one past the last, and grade for what a lane inserted; the latest lane's are kept."""
+        if self._inserted is None or self._inserted[0] is not shown:
+            rows = [(n, p.first, p.stop, g) for p in shown.placed for n, g in self.in_text(p.item).items()]
+            self._inserted = shown, np.array(rows, np.int64).reshape(-1, 4)
+        return self._inserted[1]
+
+    def _in_stretch(self, stretch: Stretch, grade: int, more: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         start, stop = stretch.shown[self.message], stretch.gone[self.message]
         for rendering, steps in stretch.altered.items():
             lost = self._grades_through(rendering) < grade
             stop = np.where(lost, np.minimum(stop, steps[self.message]), stop)
         stop = np.where(self.grade >= grade, stop, 0)
-        more = [(n, p.first, p.stop) for p in placed if p.first < stretch.stop and p.stop > stretch.first
-                for n, g in self.in_text(p.item) if g >= grade]
-        more += [(n, stretch.first, stretch.stop) for n in pinned]
         phrase = self.phrase
-        if more:
-            phrase, start, stop = _merged(phrase, start, stop, np.array(more, np.int64))
+        if len(more):
+            phrase, start, stop = _merged(phrase, start, stop, more)
         start = np.maximum(np.maximum(start, self._on[phrase]), stretch.first)
         stop = np.minimum(np.minimum(stop, self._off[phrase]), stretch.stop)
         return _disjoint(phrase, start, stop)
@@ -140,7 +160,7 @@ class Mentions:
             grades, shown = self.grade.copy(), self._log.rendered(rendering)
             is_changed = np.diff(np.array(self._log.changed(rendering)))[self.message] > 0
             for place in np.flatnonzero(is_changed).tolist():
-                left = dict(self._grades_of(searchable(shown[int(self.message[place])]), False))
+                left = self._in_lines(searchable(shown[int(self.message[place])]), False)
                 grades[place] = left.get(int(self.phrase[place]), 0)
             self._altered_grades[rendering] = grades
         return self._altered_grades[rendering]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from statistics import median
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from evals.spans import KINDS, TextSpan, Want, distinct, is_masked, lines_of, path_span, wants_of
 from evals.spans_calls import Deed
 from evals.spans_files import Act, Files
-from evals.spans_index import SOURCES, UnitIndex
-from evals.spans_match import PathFinder, holder, is_path, path_parts, paths_named, words_of
+from evals.spans_index import SOURCES, Source, UnitIndex
+from evals.spans_match import holds, words_of
 from replay.engine import Session
 from replay.log import Log
 
@@ -46,7 +46,7 @@ class Need:
     """Tool that the action called."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Needs:
     """The needs of a session as columns of equal length, in the order of the steps."""
 
@@ -57,6 +57,8 @@ class Needs:
     """Newest block before the action that holds it."""
     first: list[int]
     """Oldest such block."""
+    origins: list[Source]
+    """Whose words the oldest of them is."""
     sources: list[int]
     """Bits: bit i stands for `SOURCES[i]`, then `ON_DISK`; of all blocks before the action that hold it."""
     bounds: dict[int, range]
@@ -69,6 +71,22 @@ class Needs:
     def weights(self) -> NDArray[Any]:
         """Weight of each need."""
         return np.array([n.weight for n in self.rows])
+
+    @cached_property
+    def steps(self) -> NDArray[Any]:
+        """Position of each need's step."""
+        return np.array([n.step for n in self.rows], dtype=np.int64)
+
+    @cached_property
+    def source_bits(self) -> NDArray[Any]:
+        """The sources of each need."""
+        return np.array(self.sources, dtype=np.int64)
+
+    @cached_property
+    def splits(self) -> dict[str, NDArray[Any]]:
+        """The needs of each source, by the oldest block that holds them, and of each kind, as masks."""
+        origins, kinds = np.array(self.origins), np.array([n.span.kind for n in self.rows])
+        return {**{name: origins == name for name in SOURCES}, **{name: kinds == name for name in KINDS}}
 
 
 def weight(holding: int, before: int) -> float:
@@ -140,8 +158,9 @@ class Evidence:
         counts = [bisect_left(self.places[s], self.start_of(n.step)) for n, s in zip(rows, span, strict=True)]
         steps = [n.step for n in rows]
         bounds = {step: range(bisect_left(steps, step), bisect_left(steps, step + 1)) for step in dict.fromkeys(steps)}
+        first = [self.places[s][0] for s in span]
         return Needs(rows=rows, span=span, latest=[self.places[s][c - 1] for s, c in zip(span, counts, strict=True)],
-                     first=[self.places[s][0] for s in span], bounds=bounds,
+                     first=first, origins=[self.index.units[u].source for u in first], bounds=bounds,
                      sources=[self._bits[s][c - 1] for s, c in zip(span, counts, strict=True)])
 
     @cached_property
@@ -172,7 +191,7 @@ class Evidence:
 
     def _spans_in(self, text: str) -> Iterator[int]:
         for word in self._by_word.keys() & words_of(text):
-            yield from (n for n in self._by_word[word] if _holds(self.spans[n], text))
+            yield from (n for n in self._by_word[word] if holds(self.spans[n], text))
 
     @cached_property
     def _by_word(self) -> dict[str, list[int]]:
@@ -203,12 +222,6 @@ def use_needs(session: Session, needs: Iterable[Need]) -> Evidence:
                        if bisect_left(made.index.locate(n.span), made.start_of(n.step)))
     vars(session)["_evidence"] = made
     return made
-
-
-def _holds(span: TextSpan, text: str) -> bool:
-    if is_path(span):
-        return PathFinder.of(span.text).holds(paths_named(text, path_parts(span.text)[-1]))
-    return holder(span)(text)
 
 
 def _needs(made: Evidence) -> Iterator[Need]:
@@ -256,5 +269,5 @@ def wants_of_deed(deed: Deed) -> list[Want]:
     return distinct([*named, *asked, *lines])
 
 
-__all__ = ["CAP", "COMMON", "KINDS", "ON_DISK", "Evidence", "Need", "Needs", "capped", "evidence", "use_needs", "wants_of_deed",
+__all__ = ["CAP", "COMMON", "ON_DISK", "Evidence", "Need", "Needs", "capped", "evidence", "use_needs", "wants_of_deed",
            "weight"]

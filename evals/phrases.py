@@ -14,12 +14,12 @@ from typing import Protocol
 from replay.blocks import Text, ToolCall, ToolResult
 from replay.transcript import Message
 
-WORD = re.compile(r"[a-z0-9_]{2,}")
-"""Words as they are indexed: lower case, two characters or more."""
+WORD = re.compile(r"[a-z0-9_]{4,}")
+"""Words as they are indexed: lower case, four characters or more; shorter ones are in most texts."""
 
 _TOKEN = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_IN_PATH = frozenset("_./@+~\\-")
+_IN_PATH = frozenset("./@+~\\-")
 _COMMON = frozenset("""
 a an and are as at be been being but by can could do does for from had has have how i if in into is it its just let me
 my of on or our please so some such than that the their them then there these they this those to us was we were what
@@ -123,16 +123,15 @@ class Phrase(Protocol):
     """Something that a view may still hold."""
 
     @property
-    def indexed(self) -> frozenset[str]:
-        """Indexed words that a text which holds the phrase may have."""
-
-    @property
-    def need(self) -> int:
-        """How many of those such a text has at least; 0: search every text."""
-
-    @property
     def keys(self) -> frozenset[str]:
-        """Words of which such a text has at least one; empty where `need` is 0."""
+        """Indexed words of which a text that holds the phrase has at least one; empty: every text is searched."""
+
+    @property
+    def indexed(self) -> frozenset[str]:
+        """All indexed words that `fits` asks for."""
+
+    def fits(self, words: set[str], summary: bool) -> bool:
+        """Whether a text with these of the indexed words can hold the phrase."""
 
     def grade(self, prepared: Prepared, summary: bool) -> int:
         """0 absent, 1 its sense, 2 to the letter. `summary`: the text speaks for messages that left."""
@@ -147,7 +146,7 @@ class _Worded:
         return frozenset(w for w in self.words if WORD.fullmatch(w))
 
     @cached_property
-    def need(self) -> int:
+    def _need(self) -> int:
         """Enough of the content words, less those that are not indexed."""
         return max(0, enough(len(self.words)) - len(self.words) + len(self.indexed))
 
@@ -155,7 +154,11 @@ class _Worded:
     def keys(self) -> frozenset[str]:
         """So many of the longest words that a text with enough of them has one of these."""
         longest = sorted(self.indexed, key=lambda w: (-len(w), w))
-        return frozenset(longest[:len(longest) - self.need + 1]) if self.need else frozenset()
+        return frozenset(longest[:len(longest) - self._need + 1]) if self._need else frozenset()
+
+    def fits(self, words: set[str], summary: bool) -> bool:
+        """Whether enough of the content words are there."""
+        return len(self.indexed & words) >= self._need
 
     @property
     def words(self) -> frozenset[str]:
@@ -234,53 +237,65 @@ class FilePath:
     """The file's path and what it was called before; `/` between components."""
     unique: bool = False
     """No other watched file has the same name."""
-    need: int = 1
+
+    @cached_property
+    def _pieces(self) -> list[list[str]]:
+        """The indexed words of what must stand in a text, for each path."""
+        return [WORD.findall(needle(p, self.unique)[0].lower()) for p in self.paths]
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The longest piece of each name."""
-        pieces = [WORD.findall(p.rpartition("/")[2].lower()) for p in self.paths]
-        return frozenset(max(p, key=len) for p in pieces if p)
+        """The longest piece of each name; none where a name has only short ones."""
+        return frozenset(max(p, key=len) for p in self._pieces) if all(self._pieces) else frozenset()
 
-    @property
+    @cached_property
     def indexed(self) -> frozenset[str]:
-        """The same pieces."""
-        return self.keys
+        """All pieces."""
+        return frozenset(word for pieces in self._pieces for word in pieces)
+
+    def fits(self, words: set[str], summary: bool) -> bool:
+        """Whether one of the paths has all its pieces there."""
+        return any(words.issuperset(pieces) for pieces in self._pieces)
 
     def grade(self, prepared: Prepared, summary: bool) -> int:
         """2 where the text names the file."""
-        return 2 if any(self._named(path, prepared.text) for path in self.paths) else 0
-
-    def _named(self, path: str, text: str) -> bool:
-        # A name with its folder is rarer; where the bare name will not do the folder must stand there anyway.
-        needle = path.rpartition("/")[2] if self.unique else "/".join(path.strip("/").split("/")[-2:])
-        return any(same_file(path, spelled, self.unique) for spelled in spellings(text, needle))
+        return 2 if any(named(prepared.text, path, self.unique) for path in self.paths) else 0
 
 
-def spellings(text: str, name: str) -> Iterator[str]:
-    """The paths in a text that end in a name, as they are spelled there."""
-    at = text.find(name) if name else -1
+def named(text: str, path: str, bare: bool) -> bool:
+    """Whether a text names a path by one of its ends, between components. `bare`: its file name alone will do."""
+    wanted, folders = needle(path, bare)
+    at = text.find(wanted)
     while at >= 0:
-        stop = at + len(name)
-        after, beyond = text[stop:stop + 1], text[stop + 1:stop + 2]
-        if not (_word(after) or after in ("-", "/", "\\") or (after == "." and _word(beyond))):
-            start = at
-            while start and (text[start - 1] in _IN_PATH or text[start - 1].isalnum()):
-                start -= 1
-            if start == at or text[at - 1] in "/\\":
-                yield text[start:stop]
-        at = text.find(name, stop)
+        stop = at + len(wanted)
+        after = text[stop:stop + 1]
+        if not (_word(after) or after in ("-", "/") or (after == "." and _word(text[stop + 1:stop + 2]))) and _starts(
+                text, at, folders):
+            return True
+        at = text.find(wanted, stop)
+    return False
 
 
-def same_file(path: str, spelled: str, bare: bool) -> bool:
-    """Whether a spelling means a path: one is an end of the other between components. `bare`: a name alone will do."""
-    mine, other = path.strip("/").split("/"), _components(spelled)
-    if len(other) < 2 and len(mine) > 1:
-        return bare and other == mine[-1:]
-    shared = min(len(mine), len(other))
-    return shared > 0 and mine[-shared:] == other[-shared:]
+def needle(path: str, bare: bool) -> tuple[str, list[str]]:
+    """The shortest end of a path that names it, and the folders in front of that."""
+    *folders, name = path.strip("/").split("/")
+    return (name, folders) if bare or not folders else (f"{folders[-1]}/{name}", folders[:-1])
 
 
-def _components(spelled: str) -> list[str]:
-    parts = spelled.replace("\\", "/").split("/")
-    return [p for p in parts if p not in ("", ".", "..", "~")]
+def _starts(text: str, at: int, folders: list[str]) -> bool:
+    """Whether what stands before a name is the path's own folders, one after the other, and then no part of a path."""
+    for folder in reversed(folders):
+        start = at - 1 - len(folder)
+        if start < 0 or text[at - 1] != "/" or not text.startswith(folder, start):
+            break
+        at = start
+    else:
+        return not at or text[at - 1] == "/" or not _part_of_path(text[at - 1])
+    before = text[max(0, at - 4):at]
+    # `./a.py`, `../a.py` and `~/a.py` say no more than `a.py`; a leading slash says that the path starts here.
+    plain = before.removesuffix("../").removesuffix("./").removesuffix("~/")
+    return not plain or not _part_of_path(plain[-1])
+
+
+def _part_of_path(char: str) -> bool:
+    return _word(char) or char in _IN_PATH

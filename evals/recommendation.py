@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evals.leaderboard_front import QUALITY_AXES, Table, axes, front
+from evals.leaderboard_front import QUALITY_AXES, Table, axes, front, measured
 from evals.stats_binary import mcnemar_of, zero_event_upper
 
 Advice = dict[str, str | None]
+ENOUGH = 6
+"""Below so many sessions no interval of 95 % exists, and what they lose decides nothing."""
+_WORDS = ", ".join(a.title for a in QUALITY_AXES)
 
 
 def recommend(data: Table, sessions: int, clusters: Mapping[str, str] | None = None) -> Advice:
@@ -30,17 +33,21 @@ def _among(data: Table, usable: Sequence[str], sessions: int, clusters: Mapping[
            refused: str) -> Advice:
     """Several policies get through: only what they lose can decide."""
     left = f" {refused}" if refused else ""
-    if axes({p: data[p] for p in usable}) != QUALITY_AXES:
-        names = ", ".join(a.title for a in QUALITY_AXES)
+    rivals = {p: data[p] for p in usable}
+    if axes(rivals) != QUALITY_AXES:
         why = (f"{', '.join(usable)} get through all {sessions} sessions; sizes alone do not say which of them loses "
                f"less of what the agent needed.{left}")
-        return _advice(None, why, _room(sessions), f"measured losses ({names}), or a session that one of them fails")
+        return _advice(None, why, _room(sessions), f"measured losses ({_WORDS}), or a session that one of them fails")
+    count = measured(rivals, QUALITY_AXES)
     best = sorted(front(data, clusters, usable), key=usable.index)
-    words = ", ".join(a.title for a in QUALITY_AXES)
+    if count < ENOUGH:
+        why = (f"these sessions cannot decide between {', '.join(usable)}: only {count} of {sessions} have all of "
+               f"{_WORDS}, and fewer than {ENOUGH} allow no 95 % statement.{left}")
+        return _advice(None, why, _room(sessions), "more sessions with edits and standing instructions")
     if len(best) == 1:
-        why = f"in at least 95 % of resampled sessions no worse than any other on {words}, and better on one.{left}"
+        why = f"in at least 95 % of resampled sessions no worse than any other on {_WORDS}, and better on one.{left}"
         return _advice(best[0], why, _room(sessions), "sessions of another kind, or prices and repairs that differ")
-    why = (f"these sessions cannot decide: none of {', '.join(best)} is beaten on {words} in 95 % of resampled "
+    why = (f"these sessions cannot decide: none of {', '.join(best)} is beaten on {_WORDS} in 95 % of resampled "
            f"sessions.{left}")
     return _advice(None, why, _room(sessions), f"more sessions than {sessions}, or a decision which of the axes counts")
 
@@ -59,7 +66,8 @@ def _sure(data: Table, chosen: str, sessions: int) -> str:
     rivals = {p: _failed(data[p], data[chosen]) for p in data if p != chosen}
     nearest = min(rivals, key=lambda p: sum(rivals[p]))
     p = mcnemar_of(rivals[nearest], [0.0] * len(rivals[nearest])).p
-    return f"{_room(sessions)}; against {nearest}, which fails {sum(rivals[nearest]):.0f}, exact p {p:.3f}"
+    return (f"{_room(sessions)}; against {nearest}, which fails {sum(rivals[nearest]):.0f}, exact p {p:.3f}. Getting "
+            "through says nothing of what it loses")
 
 
 def _failed(rows: Mapping[str, Mapping[str, float | None]],

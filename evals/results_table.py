@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import compress
+from math import isfinite, nan
 from pathlib import Path
-from typing import Any
+from typing import TextIO, TypeVar
 
 import numpy as np
 
-from evals.stats_bootstrap import Array
+from evals.stats_bootstrap import Array, Counts
 from replay.errors import ConfigError, ReadError, UnknownName
 
 MOST_CELLS = 50_000_000
 """More arms × units than this are a wrongly chosen column."""
-_BLANK = {"", "na", "n/a", "nan", "null", "none"}
-_TRUTH = {"true": 1.0, "false": 0.0}
+_WORDS = dict.fromkeys(("", "na", "n/a", "nan", "null", "none"), nan) | {"true": 1.0, "false": 0.0}
 _SEPARATORS = (",", "\t", ";")
+_LONGEST_FIELD = 2**31 - 1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +37,30 @@ class Columns:
     cluster: str | None = None
     group: str | None = None
 
-    @property
-    def names(self) -> list[str]:
-        """Every named column once."""
-        named = (self.arm, self.unit, self.outcome, *self.cost, self.cluster, self.group)
-        return list(dict.fromkeys(n for n in named if n is not None))
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a table, column by column; columns that were not named are empty."""
+
+    arm: list[str] = field(default_factory=list)
+    unit: list[str] = field(default_factory=list)
+    outcome: list[float] = field(default_factory=list)
+    """NaN where the cell is blank."""
+    cost: list[float] = field(default_factory=list)
+    cluster: list[str] = field(default_factory=list)
+    group: list[str] = field(default_factory=list)
+
+    def of_group(self, name: str) -> Rows:
+        """The rows of one group."""
+        return self.chosen([g == name for g in self.group])
+
+    def chosen(self, kept: Sequence[bool]) -> Rows:
+        """The rows that are marked."""
+        def of(column: list[T]) -> list[T]:
+            return list(compress(column, kept))
+
+        return Rows(arm=of(self.arm), unit=of(self.unit), outcome=of(self.outcome), cost=of(self.cost),
+                    cluster=of(self.cluster), group=of(self.group))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,188 +87,200 @@ class ResultsTable:
             return np.where(self.trials > 0, self.passed / self.trials, np.nan)
 
 
-def read_rows(path: Path, columns: Columns, where: Mapping[str, str] | None = None) -> Any:
-    """The rows of a CSV as a DataFrame with columns arm, unit, outcome, cost, cluster, group, as far as they are named.
+def read_rows(path: Path, columns: Columns, where: Mapping[str, str] | None = None) -> Rows:
+    """The named columns of a CSV.
 
     `where` keeps rows whose column matches a pattern (`*` and `?` stand for anything). The separator is a comma, a tab
-    or a semicolon, whichever the header holds. Raises ReadError for a file that is no table, ConfigError for columns
-    that are not there and for cells that are not numbers (file, line, column).
+    or a semicolon, whichever the header holds. Raises ReadError for a file that is no table (file, line), ConfigError
+    for columns that are not there and for cells that are not numbers (file, line, column).
     """
-    kept = where or {}
-    raw = _raw(path, [*columns.names, *(c for c in kept if c not in columns.names)])
-    for column, pattern in kept.items():
-        raw = raw[raw[column].str.fullmatch(_regex(pattern))]
-    if not len(raw):
-        raise ConfigError(str(path), "--where" if kept else "", "no row is left" if kept else "has no rows")
-    made: dict[str, Any] = {"arm": _named(raw, columns.arm, path), "unit": _named(raw, columns.unit, path),
-                            "outcome": _numbers(raw[columns.outcome], path)}
-    if columns.cost:
-        made["cost"] = sum(_numbers(raw[c], path) for c in columns.cost)
-    made |= {word: _named(raw, name, path) for word, name in (("cluster", columns.cluster), ("group", columns.group))
-             if name is not None}
-    import pandas as pd
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file, _long_fields():
+            rows = _read(file, path, columns, where or {})
+    except OSError as error:
+        raise ReadError(str(path), error.strerror or "cannot be read") from error
+    except UnicodeDecodeError as error:
+        raise ReadError(str(path), f"not UTF-8: {error.reason}", _broken_line(path)) from error
+    if not rows.arm:
+        raise ConfigError(str(path), "--where" if where else "", "no row is left" if where else "has no rows")
+    return rows
 
-    return pd.DataFrame(made)
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Tables may hold whole transcripts in a cell."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _broken_line(path: Path) -> int | None:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return number
+    return None
+
+
+def _read(file: TextIO, path: Path, columns: Columns, where: Mapping[str, str]) -> Rows:
+    first = file.readline()
+    if not first.strip():
+        raise ReadError(str(path), "expected a table with a header in its first line", 1)
+    separator = max(_SEPARATORS, key=first.count)
+    header = next(csv.reader([first], delimiter=separator))
+    kept = [(_place(header, name, path), re.compile(_regex(p), re.DOTALL)) for name, p in where.items()]
+    taker = _Taker(path, header, columns)
+    for line, row in _records(file, path, separator, len(header)):
+        if all(pattern.fullmatch(row[i]) for i, pattern in kept):
+            taker.take(line, row)
+    return taker.rows
+
+
+def _records(file: TextIO, path: Path, separator: str, width: int) -> Iterator[tuple[int, list[str]]]:
+    """Data rows with the line on which each begins; a field may hold line breaks. Blank lines are passed over."""
+    reader = csv.reader(file, delimiter=separator, strict=True)
+    line = 2
+    try:
+        for row in reader:
+            if len(row) == width:
+                yield line, row
+            elif "".join(row).strip():
+                raise ReadError(str(path), f"expected {width} fields as in the header, found {len(row)}", line)
+            line = reader.line_num + 2
+    except csv.Error as error:
+        raise ReadError(str(path), f"not valid CSV: {error}", line) from error
+
+
+def _place(header: Sequence[str], name: str, path: Path) -> int:
+    if header.count(name) > 1:
+        raise ConfigError(str(path), name, "more than one column has this name")
+    if name not in header:
+        raise UnknownName("column", name, header, str(path))
+    return header.index(name)
 
 
 def _regex(pattern: str) -> str:
     return "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern)
 
 
-def _raw(path: Path, names: Sequence[str]) -> Any:
-    """The named columns as text. All columns are parsed: only so does a row with too many fields come to light."""
-    import pandas as pd
+class _Taker:
+    """Takes the named cells of each row."""
 
-    separator = _check_header(path, names)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            raw = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, index_col=False,
-                              encoding="utf-8-sig")
-    except pd.errors.ParserWarning as error:
-        raise ReadError(str(path), "rows hold more fields than the header names") from error
-    except pd.errors.ParserError as error:
-        line = re.search(r"in line (\d+)", str(error))
-        raise ReadError(str(path), str(error).strip().removeprefix("Error tokenizing data. C error: "),
-                        int(line[1]) if line else None) from error
-    except UnicodeDecodeError as error:
-        raise ReadError(str(path), f"not UTF-8: {error.reason} at byte {error.start:,}") from error
-    return raw[list(names)].fillna("")
+    def __init__(self, path: Path, header: Sequence[str], columns: Columns) -> None:
+        self.rows = Rows()
+        self._path, self._header = path, header
+        self._seen: dict[str, str] = {}
+        rows = self.rows
+        names = ((columns.arm, rows.arm), (columns.unit, rows.unit), (columns.cluster, rows.cluster),
+                 (columns.group, rows.group))
+        self._names = [(_place(header, n, path), column) for n, column in names if n is not None]
+        self._outcome = _place(header, columns.outcome, path)
+        self._costs = [_place(header, n, path) for n in columns.cost]
 
+    def take(self, line: int, row: Sequence[str]) -> None:
+        """Keep a row's cells. Raises ConfigError for an empty name and for what is no number."""
+        for place, column in self._names:
+            name = row[place].strip()
+            if not name:
+                raise self._error(line, place, "empty, but every row needs one")
+            column.append(self._seen.setdefault(name, name))
+        self.rows.outcome.append(self._number(line, row, self._outcome))
+        if self._costs:
+            self.rows.cost.append(sum(self._number(line, row, place) for place in self._costs))
 
-def _check_header(path: Path, names: Sequence[str]) -> str:
-    """The separator of a table whose header holds all names once."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-    except OSError as error:
-        raise ReadError(str(path), error.strerror or "cannot be read") from error
-    except UnicodeDecodeError as error:
-        raise ReadError(str(path), f"not UTF-8: {error.reason} at byte {error.start:,}") from error
-    if not first.strip():
-        raise ReadError(str(path), "expected a table with a header in its first line", 1)
-    separator = max(_SEPARATORS, key=first.count)
-    header = next(csv.reader([first], delimiter=separator))
-    for name in names:
-        if header.count(name) != 1:
-            raise _column_error(path, name, header)
-    return separator
+    def _number(self, line: int, row: Sequence[str], place: int) -> float:
+        """A cell as a number: blanks are NaN, true and false are 1 and 0."""
+        cell = row[place]
+        try:
+            value = float(cell)
+        except ValueError:
+            value = nan
+        if isfinite(value) and "_" not in cell:
+            return value
+        word = _WORDS.get(cell.strip().lower())
+        if word is None:
+            raise self._error(line, place, f"{cell[:40]!r} is not a finite number")
+        return word
 
-
-def _column_error(path: Path, name: str, header: Sequence[str]) -> ConfigError:
-    if name in header:
-        return ConfigError(str(path), name, "more than one column has this name")
-    return UnknownName("column", name, header, str(path))
+    def _error(self, line: int, place: int, reason: str) -> ConfigError:
+        return ConfigError(f"{self._path}:{line}", self._header[place], reason)
 
 
-def _named(raw: Any, name: str, path: Path) -> Any:
-    """A column of names, none of them empty."""
-    found = raw[name].str.strip()
-    empty = found.index[found == ""]
-    if len(empty):
-        raise ConfigError(f"{path}:{_line(path, int(empty[0]))}", name, "empty, but every row needs one")
-    return found
-
-
-def _numbers(cells: Any, path: Path) -> Any:
-    """A column as numbers: blanks are NaN, true and false are 1 and 0. Raises ConfigError for anything else."""
-    import pandas as pd
-
-    found = pd.to_numeric(cells, errors="coerce").astype("float64")
-    odd = cells[~np.isfinite(found.to_numpy())]
-    words = odd.str.strip().str.lower()
-    wrong = words.index[~words.isin(_BLANK | _TRUTH.keys())]
-    if len(wrong):
-        raise ConfigError(f"{path}:{_line(path, int(wrong[0]))}", str(cells.name),
-                          f"{str(cells[wrong[0]])[:40]!r} is not a finite number")
-    found[words.index] = words.map(_TRUTH).astype("float64")
-    return found
-
-
-def _line(path: Path, row: int) -> int:
-    """The line on which a data row (from 0) begins; fields may hold line breaks."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        separator = max(_SEPARATORS, key=file.readline().count)
-        reader, before = csv.reader(file, delimiter=separator), 0
-        for record in reader:
-            row -= bool(record)
-            if row < 0:
-                break
-            before = reader.line_num
-    return before + 2
-
-
-def arrange(rows: Any, only: Sequence[str] = ()) -> ResultsTable:
+def arrange(rows: Rows, only: Sequence[str] = ()) -> ResultsTable:
     """Rows as arms (in the order of their first row) × units (sorted). `only` leaves the other arms out.
 
     Several rows of an arm on a unit are its trials. Raises ConfigError for an arm without rows or without outcomes,
     for a unit in two clusters, and where the columns cannot be what they are said to be.
     """
-    import pandas as pd
-
     arms = _arms(rows, only)
-    rows = rows[rows["arm"].isin(arms)]
-    arm = pd.Categorical(rows["arm"], categories=arms).codes.astype(np.int64)
-    unit_codes, units = pd.factorize(rows["unit"], sort=True)
+    rows = rows.chosen([a in arms for a in rows.arm]) if only else rows
+    units = {u: i for i, u in enumerate(sorted(set(rows.unit)))}
     shape = (len(arms), len(units))
     if shape[0] * shape[1] > MOST_CELLS:
         raise ConfigError("--arm", "", f"{shape[0]:,} arms × {shape[1]:,} units: are these the right columns?")
-    place = arm * shape[1] + unit_codes
-    trials, passed = _cells(place, rows["outcome"], shape)
-    cost = _mean_cells(place, rows["cost"], shape) if "cost" in rows else None
-    return ResultsTable(arms=tuple(arms), units=tuple(map(str, units)), trials=trials, passed=passed, cost=cost,
-                        shares=bool(rows["outcome"].dropna().between(0, 1).all()),
-                        clusters=_clusters(rows, unit_codes) if "cluster" in rows else None,
-                        notes=tuple(_notes(rows, place, trials)))
+    place = _codes(rows.arm, arms) * shape[1] + _codes(rows.unit, units)
+    outcome = np.array(rows.outcome)
+    trials, passed = _cells(place, outcome, shape)
+    shares = bool(np.all((outcome >= 0) & (outcome <= 1) | np.isnan(outcome)))
+    return ResultsTable(arms=tuple(arms), units=tuple(units), trials=trials, passed=passed, shares=shares,
+                        cost=_mean_cells(place, np.array(rows.cost), shape) if rows.cost else None,
+                        clusters=_clusters(rows) if rows.cluster else None,
+                        notes=tuple(_notes(outcome, place, trials, shares)))
 
 
-def _arms(rows: Any, only: Sequence[str]) -> list[str]:
-    known = [str(a) for a in rows["arm"].unique()]
+def _codes(names: Sequence[str], codes: Mapping[str, int]) -> Counts:
+    return np.fromiter(map(codes.__getitem__, names), dtype=np.int64, count=len(names))
+
+
+def _arms(rows: Rows, only: Sequence[str]) -> dict[str, int]:
+    """The arms that are compared, each with its place."""
+    known = dict.fromkeys(rows.arm)
     for name in only:
         if name not in known:
             raise UnknownName("arm", name, known, "--only")
-    chosen = [a for a in known if not only or a in only]
-    with_outcome = set(rows["arm"][rows["outcome"].notna()].unique())
-    for name in chosen:
-        if name not in with_outcome:
-            raise ConfigError("--outcome", "", f"arm {name!r} has no row with an outcome")
+    chosen = {a: i for i, a in enumerate(a for a in known if not only or a in only)}
+    with_outcome = {a for a, o in zip(rows.arm, rows.outcome, strict=True) if o == o}
+    for name in chosen.keys() - with_outcome:
+        raise ConfigError("--outcome", "", f"arm {name!r} has no row with an outcome")
     return chosen
 
 
-def _cells(place: Any, values: Any, shape: tuple[int, int]) -> tuple[Array, Array]:
+def _cells(place: Counts, values: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
     """How many known values each cell holds, and their sum."""
-    known = values.notna().to_numpy()
-    size = shape[0] * shape[1]
-    counts: Array = np.bincount(place[known], minlength=size).astype(float).reshape(shape)
-    sums: Array = np.bincount(place[known], weights=values.to_numpy()[known], minlength=size).astype(float)
-    return counts, sums.reshape(shape)
+    known, size = ~np.isnan(values), shape[0] * shape[1]
+    counts: Array = np.bincount(place[known], minlength=size).astype(float)
+    sums: Array = np.bincount(place[known], weights=values[known], minlength=size).astype(float)
+    return counts.reshape(shape), sums.reshape(shape)
 
 
-def _mean_cells(place: Any, values: Any, shape: tuple[int, int]) -> Array:
+def _mean_cells(place: Counts, values: Array, shape: tuple[int, int]) -> Array:
     counts, sums = _cells(place, values, shape)
     with np.errstate(invalid="ignore"):
         return np.where(counts > 0, sums / counts, np.nan)
 
 
-def _clusters(rows: Any, unit_codes: Any) -> tuple[str, ...]:
+def _clusters(rows: Rows) -> tuple[str, ...]:
     """The cluster of each unit, units sorted."""
-    pairs = rows[["unit", "cluster"]].assign(code=unit_codes).drop_duplicates().sort_values("code", kind="stable")
-    twice = pairs["unit"][pairs["code"].duplicated()]
-    if len(twice):
-        raise ConfigError("--cluster", "", f"unit {twice.iloc[0]!r} is in more than one cluster")
-    return tuple(map(str, pairs["cluster"]))
+    found: dict[str, str] = {}
+    for unit, cluster in zip(rows.unit, rows.cluster, strict=True):
+        if found.setdefault(unit, cluster) != cluster:
+            raise ConfigError("--cluster", "", f"unit {unit!r} is in more than one cluster")
+    return tuple(found[unit] for unit in sorted(found))
 
 
-def _notes(rows: Any, place: Any, trials: Array) -> list[str]:
+def _notes(outcome: Array, place: Counts, trials: Array, shares: bool) -> list[str]:
     notes = []
-    blank = int(rows["outcome"].isna().sum())
+    blank, repeated = int(np.isnan(outcome).sum()), len(place) - len(np.unique(place))
     if blank:
         notes.append(f"{blank:,} rows have no outcome: they count as missing, so as failures")
-    repeated = len(place) - len(np.unique(place))
     if repeated:
         notes.append(f"{repeated:,} rows repeat an arm and a unit: they are averaged as trials of the same unit; if "
                      "they belong to different experiments, tell them apart with --where or --group")
-    if not rows["outcome"].dropna().between(0, 1).all():
+    if not shares:
         notes.append("outcomes lie outside 0–1: the rate is their mean, and a missing unit counts as 0")
     if (trials == 0).mean(axis=1).max(initial=0.0) > 0.1:
         notes.append("an arm lacks more than a tenth of the units, all of which count as failures; --where or --only "

@@ -13,7 +13,8 @@ _SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n|\|)\s*")
 _WRITTEN = re.compile(r"(?<![0-9&<>=-])>{1,2}\s*([\w./~+@-]*[\w~-])")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?^\s*\1\s*$", re.DOTALL | re.MULTILINE)
 _READERS = frozenset(("cat", "head", "tail", "nl", "less", "more", "bat", "sed"))
-_FILE_LIKE = re.compile(r"[\w~./@+-]*\w\.\w{1,10}|[\w~./@+-]+/[\w.@+-]+|Makefile|Dockerfile|README|LICENSE")
+_PROGRAMS = _READERS | {"mv", "rm", "cp", "tee", "git", "cd"}
+_FILE_LIKE = re.compile(r"[\w~./@+-]*\w\.\w{1,10}|[\w~./@+-]*/[\w.@+-]+|Makefile|Dockerfile|README|LICENSE")
 _HANDLED = re.compile(r"\b(?:cat|head|tail|nl|less|more|bat|sed|mv|rm|cp|tee)\b|>")
 _LONGEST = 20_000
 
@@ -38,6 +39,12 @@ def inside(folder: str, path: str) -> str:
 
 
 def _words(part: str) -> list[str]:
+    """The words of a simple command, where it is one of those that are understood."""
+    first = part.split(None, 1)[:1]
+    if not first or first[0] not in _PROGRAMS:
+        return []
+    if "'" not in part and '"' not in part and "\\" not in part:
+        return part.split()
     try:
         return shlex.split(part)
     except ValueError:
@@ -49,17 +56,20 @@ def _program(words: list[str]) -> Iterator[ShellTouch]:
         words = words[1:]
     if not words:
         return
-    name, operands = words[0], [w for w in words[1:] if not w.startswith("-")]
-    if name == "mv" and len(operands) == 2:
-        old, new = operands
-        yield "rename", old, f"{new}{old.rpartition('/')[2]}" if new.endswith("/") else new
+    name, operands = words[0], [w for w in words[1:] if w and not w.startswith("-")]
+    if name == "sed" and not any(w.startswith(("-e", "-f")) for w in words[1:]):
+        # The first operand of sed is its script.
+        operands = operands[1:]
+    files = [f for f in operands if _FILE_LIKE.fullmatch(f)]
+    if name == "mv" and len(files) == len(operands) == 2:
+        old, new = files
+        yield "rename", old, new
     elif name == "rm":
-        yield from (("delete", f, None) for f in operands if _FILE_LIKE.fullmatch(f))
-    elif name == "cp" and len(operands) == 2:
-        yield "write", operands[1], None
+        yield from (("delete", f, None) for f in files)
+    elif name == "cp" and len(files) == len(operands) == 2:
+        yield "write", files[1], None
     elif name == "tee":
-        yield from (("write", f, None) for f in operands)
+        yield from (("write", f, None) for f in files)
     elif name in _READERS:
         in_place = name == "sed" and any(w.startswith(("-i", "--in-place")) for w in words[1:])
-        files = (f for f in operands if _FILE_LIKE.fullmatch(f))
         yield from (("edit" if in_place else "read", f, None) for f in files)

@@ -20,9 +20,9 @@ CONTENT_KINDS: tuple[Kind, ...] = ("identifier", "line", "error")
 SHORTEST_LINE = 12
 """Characters of a stripped line from which it counts."""
 
-_EXTENSIONS = ("py pyi js jsx ts tsx mjs cjs go rs java kt swift rb php c h cc cpp hpp cs scala lua sql sh bash zsh ps1 "
-               "md mdx rst txt json jsonl json5 toml yaml yml xml html htm css scss less vue svelte lock cfg ini env "
-               "conf log csv tsv ipynb proto gradle mod sum png jpg svg pdf diff patch dockerfile").replace(" ", "|")
+_EXTENSIONS = ("py pyi js jsx ts tsx mjs cjs go rs java kt swift rb php c h cc cpp hpp cs scala lua sql sh bash zsh "
+               "ps1 md mdx rst txt json jsonl json5 toml yaml yml xml html htm css scss less vue svelte lock cfg ini "
+               "env conf log csv tsv ipynb proto gradle mod sum png jpg svg pdf diff patch dockerfile").replace(" ", "|")
 _QUOTED = r'"(?:[^"\\\n]|\\.){4,200}"' + r"|'[^'\n]{4,200}'|`[^`\n]{4,200}`"
 _PIECE = re.compile(
     r"(?P<url>https?://[^\s\"'`<>()\[\]{}|\\]+)"
@@ -32,8 +32,11 @@ _PIECE = re.compile(
     r"|(?P<number>(?<![\w.])\d+(?:\.\d+)*(?!\w))"
     r"|(?P<identifier>\w{4,})")
 _PLAIN_PHRASE = re.compile(r"[\w .,:;=/()#@-]+")
+_COUNTED = re.compile(r"\d+[a-zA-Z]?|_+")
+"""Words that are no identifiers: line addresses such as `180p`, sizes, rules of underscores."""
 _VARIABLE_PART = re.compile(r"[\d\"'`/\\].*")
-_MASKED = re.compile(r"(?:[A-Z0-9]+_)*REDACTED(?:_[A-Z0-9]+)*|redacted|\*{4,}|[xX]{4,}|<[A-Z][A-Z0-9_]{3,}>|\[[A-Z][A-Z0-9_]{3,}\]")
+_MASKED = re.compile(r"(?<!\w)(?:(?:[A-Z0-9]+_)*REDACTED(?:_[A-Z0-9]+)*|redacted|[xX]{4,})(?!\w)|\*{4,}"
+                     r"|<[A-Z][A-Z0-9_]{3,}>|\[[A-Z][A-Z0-9_]{3,}\]")
 _EDGES = "\"'`.,:;()"
 
 
@@ -56,7 +59,8 @@ def wants_of(text: str) -> Iterator[Want]:
     for found in _PIECE.finditer(text):
         piece, kind = found.group(), found.lastgroup
         if kind == "identifier":
-            yield Want(TextSpan("identifier", piece))
+            if not _COUNTED.fullmatch(piece):
+                yield Want(TextSpan("identifier", piece))
         elif kind == "quoted":
             yield from _quoted(piece[1:-1])
         else:

@@ -1,4 +1,4 @@
-"""What a tool call did, told from its arguments: read, edited, wrote, searched or ran something, and what it asks for."""
+"""What a tool call did, told from its arguments: read, edited, wrote, searched or ran, and what it asks for."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PROSE_KEYS = frozenset((
     "tasks", "instruction", "subject", "activeForm", "summary", "title", "questions", "context", "allowedPrompts",
     "chars", "model", "subagent_type", "agent_type", "reasoning_effort", "output_mode", "sandbox_permissions",
     "prefix_rule", "type", "security_risk"))
-_KNOB_KEYS = frozenset(("limit", "timeout", "yield_time_ms", "max_output_tokens", "head_limit", "timeout_ms", "max_results",
-                        "-A", "-B", "-C", "verbosity", "depth", "scale"))
+_KNOB_KEYS = frozenset(("limit", "offset", "timeout", "yield_time_ms", "max_output_tokens", "head_limit", "timeout_ms",
+                        "max_results", "-A", "-B", "-C", "verbosity", "depth", "scale"))
 _NOT_ASKED = _PROSE_KEYS | _KNOB_KEYS | {*BODY_KEYS, *PATH_KEYS}
 _EDITOR_VERBS: Mapping[str, Verb] = {"view": "read", "create": "write", "str_replace": "edit", "insert": "edit",
                                      "undo_edit": "other"}
-_READ_NAME = re.compile(r"(?i)^(?:read|view|open|cat|notebookread|readfile|read_file|view_file|open_file|read_many_files)$")
+_READ_NAME = re.compile(r"(?i)^(?:read|view|open|cat|notebookread|(?:read|view|open)_?files?|read_many_files)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ def deed_of(call: ToolCall) -> Deed:
     patch = next((v for v in [command, *arguments.values()] if isinstance(v, str) and has_patch(v)), None)
     if patch is not None:
         return _patch_deed(call, patch)
-    if command in _EDITOR_VERBS and _path(arguments):
+    if command is not None and command in _EDITOR_VERBS and _path(arguments):
         return _file_deed(call, arguments, _EDITOR_VERBS[command])
     if command is not None:
         return _command_deed(call, arguments, command)
@@ -140,7 +140,8 @@ def _edits(path: str, arguments: Mapping[str, Any]) -> Iterator[Replacement]:
         if isinstance(part, Mapping):
             own = _path(part) or path
             every = part.get("replace_all") is True or part.get("replaceAll") is True
-            yield Replacement(own, _first(part, OLD_KEYS) or "", _first(part, NEW_KEYS) or _first(part, BODY_KEYS) or "", every)
+            new = _first(part, NEW_KEYS) or _first(part, BODY_KEYS) or ""
+            yield Replacement(own, _first(part, OLD_KEYS) or "", new, every)
 
 
 def _range(arguments: Mapping[str, Any]) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""What happened to files in a session: calls with their results, reads, changes, and texts that an edit can be typed from."""
+"""What happened to a session's files: calls with results, reads, changes, texts that an edit can be typed from."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evals.spans import TextSpan
 from evals.spans_calls import text_of
-from evals.spans_match import PathFinder, holder, is_path, key_words, path_parts, paths_named, words_of
+from evals.spans_match import NamedPath, PathFinder, holder, holds, is_path, key_words, path_parts, paths_named, words_of
 from replay.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 from replay.transcript import Message
 
@@ -44,7 +44,7 @@ class UnitIndex:
         self.first_unit: list[int] = np.searchsorted(owners, np.arange(len(messages) + 1)).tolist()
         """For each message its first block; one more entry for the end."""
         self._located: dict[TextSpan, list[int]] = {}
-        self._paths: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+        self._paths: dict[str, list[tuple[int, tuple[NamedPath, ...]]]] = {}
         self._number, self._starts, self._holders = _postings([u.text for u in self.units])
 
     def __len__(self) -> int:
@@ -78,8 +78,8 @@ class UnitIndex:
             return places
         if is_path(span):
             return self._locate_path(span)
-        holds = holder(span)
-        return [u for u in places if holds(self.units[u].text)]
+        tell = holder(span)
+        return [u for u in places if tell(self.units[u].text)]
 
     def _locate_path(self, span: TextSpan) -> list[int]:
         name = path_parts(span.text)[-1]
@@ -90,6 +90,16 @@ class UnitIndex:
             named = self._paths[name] = [(u, paths) for u in places if (paths := paths_named(self.units[u].text, name))]
         finder = PathFinder.of(span.text)
         return [u for u, paths in named if finder.holds(paths)]
+
+    def quick_places(self, span: TextSpan) -> list[int]:
+        """Blocks that may hold a span, in order: those that hold its rarest word."""
+        word = self.rarest(span)
+        places: list[int] = self.holders(word).tolist() if word else []
+        return places
+
+    def unit_holds(self, unit: int, span: TextSpan) -> bool:
+        """Whether one block holds a span."""
+        return holds(span, self.units[unit].text)
 
     def rarest(self, span: TextSpan) -> str | None:
         """The rarest word of a span; None where a word of it occurs nowhere or it has none."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from evals.spans import TextSpan
 
@@ -14,6 +15,8 @@ _BEFORE_LINE = re.compile(r"[ \t]*(?:\S*?\d+[ \t]*[→\t|:)-]|[+\-<>*])?[ \t]*")
 _AFTER_NUMBER = re.compile(r"\.\d|,\d{3}(?!\d)")
 _BEFORE_NUMBER = re.compile(r"\d\.")
 _BEFORE_GROUP = re.compile(r"\d[.,]")
+_NEVER_IN_PATH = frozenset(" \t\n\"'`(),:;<>[]{}|*\\")
+_PATH_GOES_ON = re.compile(r"[\w-]|\.\w")
 _PATH_BACKWARDS = re.compile(r"[\w./@%+~=-]*")
 _LONGEST_PATH = 300
 _LONGEST_PREFIX = 300
@@ -74,12 +77,14 @@ def _whole_number(text: str, start: int, stop: int) -> bool:
 
 
 def _ends_line(text: str, start: int, stop: int) -> bool:
-    """Whether `text[start:stop]` is a line, but for spaces and what tools put in front: a number, a file, a diff mark."""
+    """Whether `text[start:stop]` is a line, but for spaces and what tools put in front: number, file, diff mark."""
     end = text.find("\n", stop)
     if end != stop and text[stop:end if end >= 0 else len(text)].strip():
         return False
     begin = text.rfind("\n", 0, start) + 1
-    return begin == start or (start - begin <= _LONGEST_PREFIX and _BEFORE_LINE.fullmatch(text, begin, start) is not None)
+    if begin == start:
+        return True
+    return start - begin <= _LONGEST_PREFIX and _BEFORE_LINE.fullmatch(text, begin, start) is not None
 
 
 def path_parts(path: str) -> tuple[str, ...]:
@@ -98,39 +103,49 @@ def compatible(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return shared > 0 and one[-shared:] == other[-shared:]
 
 
-def paths_named(text: str, name: str) -> tuple[str, ...]:
-    """The paths in a text whose last part, or a folder of which, is `name`, cut behind it; the slash behind stays."""
+class NamedPath(NamedTuple):
+    """A path in a text, cut behind the name that was looked for."""
+
+    parts: tuple[str, ...]
+    goes_on: bool
+    """A slash follows."""
+
+
+def paths_named(text: str, name: str) -> tuple[NamedPath, ...]:
+    """The different paths in a text whose last part, or a folder of which, is `name`."""
     found: dict[str, None] = {}
     start = text.find(name)
     while start >= 0 and len(found) < _MOST_PATHS:
         stop = start + len(name)
-        after = text[stop:stop + 2]
-        if not (after and (_is_word(after[0]) or after[0] == "-" or (after[0] == "." and after[1:].isalnum()))):
-            # Backwards, so that one match in C finds where the path begins.
-            back = text[start - 1:max(0, start - _LONGEST_PATH) - 1 if start > _LONGEST_PATH else None:-1] if start else ""
-            head = _PATH_BACKWARDS.match(back).group()[::-1]  # type: ignore[union-attr]
+        if not _PATH_GOES_ON.match(text, stop):
+            head = _path_before(text, start)
             if not head or head[-1] == "/":
-                found[head + name + ("/" if after[:1] == "/" else "")] = None
+                found[head + "/" if text.startswith("/", stop) else head] = None
         start = text.find(name, stop)
-    return tuple(found)
+    return tuple(NamedPath((*path_parts(head.removesuffix("//")), name), head.endswith("//") or head == "/")
+                 for head in found)
+
+
+def _path_before(text: str, stop: int) -> str:
+    """What of the text before `stop` belongs to a path."""
+    if stop == 0 or text[stop - 1] in _NEVER_IN_PATH:
+        return ""
+    # Backwards, so that one match in C finds where it begins.
+    found = _PATH_BACKWARDS.match(text[max(0, stop - _LONGEST_PATH):stop][::-1])
+    return found.group()[::-1] if found else ""
 
 
 @dataclass(slots=True)
 class PathFinder:
     """Decides for one text after the other, in log order, whether the paths in it name a wanted path.
 
-    The order matters: a bare file name stands for a path only while no other path of that name has been seen.
+    The order matters: a bare file name stands for a longer path only while no other path of that name has been seen.
     """
 
     wanted: tuple[str, ...]
     folder_alone: bool = False
     """The wanted path is one folder, `tests/`: the word without a slash does not name it."""
-    _known: tuple[str, ...] = field(default=(), init=False)
     _ambiguous: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        """A path with folders is known from the start."""
-        self._known = self.wanted if len(self.wanted) > 1 else ()
 
     @classmethod
     def of(cls, path: str) -> PathFinder:
@@ -138,18 +153,23 @@ class PathFinder:
         parts = path_parts(path)
         return cls(parts, folder_alone=len(parts) == 1 and path.endswith("/"))
 
-    def holds(self, paths: Iterable[str]) -> bool:
+    def holds(self, paths: Sequence[NamedPath]) -> bool:
         """Whether one of the paths of a text, all of the wanted name, is the wanted one."""
-        strong = weak = False
-        for path in paths:
-            parts = path_parts(path)
-            if self.folder_alone and not path.endswith("/"):
-                continue
+        if len(self.wanted) == 1:
+            return any(path.goes_on for path in paths) if self.folder_alone else bool(paths)
+        bare = whole = False
+        for parts, _ in paths:
             if len(parts) == 1:
-                weak = True
-            elif not self._known or compatible(parts, self._known):
-                self._known = max(self._known, parts, key=len)
-                strong = True
+                bare = True
+            elif compatible(parts, self.wanted):
+                whole = True
             else:
                 self._ambiguous = True
-        return (strong and len(self.wanted) > 1) or ((strong or weak) and not self._ambiguous)
+        return whole or (bare and not self._ambiguous)
+
+
+def holds(span: TextSpan, text: str) -> bool:
+    """Whether one text by itself holds a span."""
+    if is_path(span):
+        return PathFinder.of(span.text).holds(paths_named(text, path_parts(span.text)[-1]))
+    return holder(span)(text)

@@ -10,6 +10,10 @@ from evals.spans import wants_of
 
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?(?:\n\s*\2\s*(?=\n|$)|$)", re.DOTALL)
 _MESSAGE = re.compile(r"(?<=\s)(?:-m|-am|--message|--body|--title)[ =](\"(?:[^\"\\]|\\.)*\"|'[^']*')")
+_PROGRAM = re.compile(
+    r"(?:^|(?<=[;&|(\n]))(?:\s*[A-Z_]+=\S*)*\s*(?:sudo\s+|xargs\s+)?"
+    r"(?:(?:git|npm|pnpm|yarn|bun|go|cargo|docker|pip|uv|gh|kubectl)(?:\s+-\S+)*(?:\s+[a-z][\w-]*){1,2}|[a-z][\w-]*)(?=\s|$)")
+_OPTION = re.compile(r"(?<=\s)--?[A-Za-z][\w-]*")
 _SEGMENT = re.compile(r"&&|\|\||[;|\n]")
 _PRINTED = re.compile(r"^sed\s+-n\s+['\"]?(\d+)(?:,(\d+|\$))?p['\"]?\s+(\S+)$")
 _HEAD = re.compile(r"^head\s+(?:-n\s*|-)(\d+)\s+(\S+)$")
@@ -39,8 +43,9 @@ class Reading:
 
 
 def command_words(command: str) -> str:
-    """The command without what it creates: here-documents and commit messages."""
-    return _MESSAGE.sub(" ", _HEREDOC.sub(" ", command)) if "<<" in command or " -" in command else command
+    """The command without what it creates (here-documents, commit messages), names of programs and options."""
+    created = _MESSAGE.sub(" ", _HEREDOC.sub(" ", command)) if "<<" in command or " -" in command else command
+    return _OPTION.sub(" ", _PROGRAM.sub(" ", created))
 
 
 def command_paths(command: str) -> Iterator[str]:

@@ -47,7 +47,7 @@ class Paired:
     n: int
     mde: float | None
     """Smallest true difference that a study of this size would find four times out of five."""
-    level: float = 0.95
+    coverage: float = 0.95
     """Coverage of the interval: below six clusters less than 95 %, 0 for a single one."""
     method: str = "percentile"
     test: str = "wilcoxon"
@@ -103,7 +103,7 @@ def _test(ours: Array, theirs: Array, data: Clustered, k: int) -> tuple[str, flo
 def _paired(data: Clustered, k: int, found: Interval, tested: tuple[str, float]) -> Paired:
     test, p = tested
     return Paired(difference=float(data.estimates[k]), low=found.low, high=found.high, p=p, test=test,
-                  n=int(data.sizes[:, k].sum()), mde=_mde(data, k, test == "mcnemar"), level=found.level,
+                  n=int(data.sizes[:, k].sum()), mde=_mde(data, k, test == "mcnemar"), coverage=found.coverage,
                   method=found.method, clusters=data.clusters)
 
 

@@ -67,13 +67,13 @@ def label_permutation(passed: Sequence[int], trials: Sequence[int], reference_pa
     return (hits + 1) / (resamples // 100 * 100 + 1)
 
 
-def zero_event_upper(n: int, level: float = 0.95) -> float:
+def zero_event_upper(n: int, coverage: float = 0.95) -> float:
     """Upper bound of a share of which n independent units showed no case; 1 for n = 0."""
-    return 1 - (1 - level) ** (1 / n) if n else 1.0
+    return 1 - (1 - coverage) ** (1 / n) if n else 1.0
 
 
 def share_interval(values: Sequence[float] | Array, clusters: Sequence[Hashable] | None = None, seed: int = SEED,
-                   level: float = 0.95) -> Interval:
+                   coverage: float = 0.95) -> Interval:
     """Interval of the share of ones among 0/1 values: Wilson's, resampled where clusters hold several units.
 
     Where no unit or every unit is one, the bound of zero events over the clusters stands on the open side.
@@ -82,16 +82,16 @@ def share_interval(values: Sequence[float] | Array, clusters: Sequence[Hashable]
     count = len(set(clusters)) if clusters is not None else found.size
     share = float(found.mean())
     if share in (0.0, 1.0):
-        room = zero_event_upper(count, level)
+        room = zero_event_upper(count, coverage)
         low, high = (0.0, room) if share == 0 else (1 - room, 1.0)
-        return Interval(low, high, level, "zero-events")
+        return Interval(low, high, coverage, "zero-events")
     if count < found.size:
-        return interval(found, clusters, seed, level)
-    return _wilson(share, found.size, level)
+        return interval(found, clusters, seed, coverage)
+    return _wilson(share, found.size, coverage)
 
 
-def _wilson(share: float, n: int, level: float) -> Interval:
-    z = NormalDist().inv_cdf((1 + level) / 2)
+def _wilson(share: float, n: int, coverage: float) -> Interval:
+    z = NormalDist().inv_cdf((1 + coverage) / 2)
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Interval(middle - half, middle + half, level, "wilson")
+    return Interval(middle - half, middle + half, coverage, "wilson")

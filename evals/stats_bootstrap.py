@@ -55,7 +55,7 @@ class Interval:
 
     low: float
     high: float
-    level: float
+    coverage: float
     method: str
 
 
@@ -132,25 +132,25 @@ def _normal_sums(columns: Array, seed: int, resamples: int) -> Array:
 
 
 def interval(values: Sequence[float] | Array, clusters: Sequence[Hashable] | None = None, seed: int = SEED,
-             level: float = 0.95, method: str | None = None) -> Interval:
+             coverage: float = 0.95, method: str | None = None) -> Interval:
     """Interval of a mean; `method` is chosen by the number of clusters when it is None. Raises ValueError if empty."""
     data = grouped(values, clusters)
     if not data.sizes.sum():
         raise ValueError("an interval needs at least one value")
-    return column_intervals(data, seed, level, method)[0]
+    return column_intervals(data, seed, coverage, method)[0]
 
 
-def column_intervals(data: Clustered, seed: int = SEED, level: float = 0.95, method: str | None = None,
+def column_intervals(data: Clustered, seed: int = SEED, coverage: float = 0.95, method: str | None = None,
                      draws: Array | None = None) -> list[Interval]:
     """Intervals of every column from joint draws: sign flips below 12 clusters, percentile, BCa from 30 on."""
     chosen = method or method_for(data.clusters)
     width = data.sums.shape[1]
     if chosen == "sign-flip":
-        return [flip_interval(data.sums[:, k], data.sizes[:, k], level) for k in range(width)]
+        return [flip_interval(data.sums[:, k], data.sizes[:, k], coverage) for k in range(width)]
     drawn = mean_draws(data, seed) if draws is None else draws
     left = _jackknife(data) if chosen == "bca" else None
     estimates = data.estimates
-    return [from_draws(drawn[:, k], float(estimates[k]), level, None if left is None else left[:, k])
+    return [from_draws(drawn[:, k], float(estimates[k]), coverage, None if left is None else left[:, k])
             for k in range(width)]
 
 
@@ -161,7 +161,7 @@ def method_for(clusters: int) -> str:
     return "bca" if clusters >= BCA_FROM else "percentile"
 
 
-def from_draws(draws: Array, estimate: float, level: float = 0.95, left_out: Array | None = None) -> Interval:
+def from_draws(draws: Array, estimate: float, coverage: float = 0.95, left_out: Array | None = None) -> Interval:
     """Percentile interval of draws; with the estimates that leave one cluster out, bias-corrected and accelerated.
 
     Draws that are NaN (nothing was drawn to divide by) are left aside.
@@ -170,23 +170,25 @@ def from_draws(draws: Array, estimate: float, level: float = 0.95, left_out: Arr
     method = "percentile" if left_out is None else "bca"
     if not known.size:
         return Interval(estimate, estimate, 0.0, method)
-    tails = ((1 - level) / 2, (1 + level) / 2)
+    tails = ((1 - coverage) / 2, (1 + coverage) / 2)
     shares = tails if left_out is None else _corrected(known, estimate, left_out, tails)
     low, high = np.quantile(known, shares)
-    return Interval(float(low), float(high), level, method)
+    return Interval(float(low), float(high), coverage, method)
 
 
 def _corrected(draws: Array, estimate: float, left_out: Array, tails: tuple[float, float]) -> tuple[float, float]:
     """The BCa quantiles; the plain ones where draws or leave-one-out estimates do not vary."""
     normal = NormalDist()
-    near = 1e-12 * max(1.0, abs(estimate))
+    near = 1e-12 * float(np.max(np.abs(draws)))
     below = (np.sum(draws < estimate - near) + 0.5 * np.sum(np.abs(draws - estimate) <= near)) / draws.size
     apart = left_out.mean() - left_out
     spread = float(np.sum(apart ** 2))
-    if not 0.0 < below < 1.0 or spread <= near ** 2:
+    if not (0.0 < below < 1.0 and spread > near ** 2):
         return tails
     bias, acceleration = normal.inv_cdf(float(below)), float(np.sum(apart ** 3)) / (6 * spread ** 1.5)
     reached = [bias + normal.inv_cdf(t) for t in tails]
+    if max(acceleration * r for r in reached) >= 1.0:
+        return tails
     low, high = (normal.cdf(bias + r / (1 - acceleration * r)) for r in reached)
     return low, high
 
@@ -196,12 +198,12 @@ def _jackknife(data: Clustered) -> Array:
     return _divided(data.sums.sum(axis=0) - data.sums, data.sizes.sum(axis=0) - data.sizes)
 
 
-def flip_interval(sums: Array, sizes: Array, level: float = 0.95) -> Interval:
+def flip_interval(sums: Array, sizes: Array, coverage: float = 0.95) -> Interval:
     """All values that an exact sign-flip test of clusters does not reject.
 
     Flipping the clusters of a subset beats the test's statistic exactly when the subset's own estimate lies on the
     other side of the value, so the ends are order statistics of the estimates of all subsets. Below six clusters no
-    exact 95 % interval is bounded: the ends are then the extreme clusters, and `level` says what that covers.
+    exact 95 % interval is bounded: the ends are then the extreme clusters, and `coverage` says what that covers.
     """
     used = sizes > 0
     count = int(used.sum())
@@ -209,7 +211,7 @@ def flip_interval(sums: Array, sizes: Array, level: float = 0.95) -> Interval:
         return Interval(float("nan"), float("nan"), 0.0, "sign-flip")
     subsets = (np.arange(1, 2 ** count)[:, None] >> np.arange(count) & 1).astype(float)
     estimates = np.sort((subsets @ sums[used]) / (subsets @ sizes[used]))
-    place = max(1, int(2 ** count * (1 - level) / 2 + 1e-9))
+    place = max(1, int(2 ** count * (1 - coverage) / 2 + 1e-9))
     return Interval(float(estimates[place - 1]), float(estimates[-place]), 1 - 2 * place / 2 ** count, "sign-flip")
 
 

@@ -57,7 +57,7 @@ class Verdict:
     """The one-sided 95 % bound on the worse side."""
     limit: float
     n: int
-    level: float
+    coverage: float
     """Coverage of the two-sided interval whose end the bound is: 0.9, or less where very few clusters are all."""
 
 
@@ -76,13 +76,13 @@ def noninferior(values: Sequence[float] | Array, reference: Sequence[float] | Ar
         kind = "non-inferior"
     elif proven and not _inside(other, limit, margin.better):
         kind = "inferior"
-    return Verdict(kind=kind, estimate=estimate, bound=worse, limit=limit, n=len(values), level=found.level)
+    return Verdict(kind=kind, estimate=estimate, bound=worse, limit=limit, n=len(values), coverage=found.coverage)
 
 
 def _proven(found: Interval, margin: Margin) -> bool:
     """Whether there are clusters enough for a bound of 95 %, or nothing has changed at all."""
     unchanged = 0.0 if margin.scale == "difference" else 1.0
-    return found.level >= 0.9 - 1e-9 or found.low == found.high == unchanged
+    return found.coverage >= 0.9 - 1e-9 or found.low == found.high == unchanged
 
 
 def _inside(value: float, limit: float, better: str) -> bool:
@@ -99,7 +99,7 @@ def _estimate(values: Sequence[float] | Array, reference: Sequence[float] | Arra
     found = ratio_of_sums(values, reference, clusters, seed, 0.9)
     if found is None:
         raise ValueError("the reference sums to zero: there is no ratio to it")
-    return found.ratio, Interval(found.low, found.high, found.level, found.method)
+    return found.ratio, Interval(found.low, found.high, found.coverage, found.method)
 
 
 def equivalent(values: Sequence[float] | Array, reference: Sequence[float] | Array, margin: Margin,

@@ -20,7 +20,7 @@ class Ratio:
     low: float
     high: float
     n: int
-    level: float
+    coverage: float
     method: str
     p: float | None = None
     """Two-sided p that the ratio is one; None where it was not tested."""
@@ -29,31 +29,31 @@ class Ratio:
 
 
 def ratio_of_sums(values: Sequence[float] | Array, reference: Sequence[float] | Array,
-                  clusters: Sequence[Hashable] | None = None, seed: int = SEED, level: float = 0.95) -> Ratio | None:
+                  clusters: Sequence[Hashable] | None = None, seed: int = SEED, coverage: float = 0.95) -> Ratio | None:
     """The sum of values over the sum of the reference, clusters resampled jointly; None without a positive reference.
 
     This is the ratio of the whole bill: unlike a mean of ratios it is not decided by cheap sessions.
     """
     column = np.asarray(values, dtype=float)[:, None]
-    found = ratio_columns(column, reference, clusters, seed, level)
+    found = ratio_columns(column, reference, clusters, seed, coverage)
     return found[0] if found else None
 
 
 def ratio_columns(values: Array, reference: Sequence[float] | Array, clusters: Sequence[Hashable] | None = None,
-                  seed: int = SEED, level: float = 0.95) -> list[Ratio]:
-    """`ratio_of_sums` of every column (units × policies), all from the same draws; empty without a positive reference.
-    """
+                  seed: int = SEED, coverage: float = 0.95) -> list[Ratio]:
+    """`ratio_of_sums` of every column (units × policies) from the same draws; empty without a positive reference."""
     theirs = np.asarray(reference, dtype=float)
     if not theirs.sum() > 0:
         return []
     sums, sizes = values, np.repeat(theirs[:, None], values.shape[1], axis=1)
     data = Clustered(sums, sizes) if clusters is None else Clustered(summed(sums, clusters), summed(sizes, clusters))
-    return [Ratio(ratio=float(data.estimates[k]), low=found.low, high=found.high, n=len(theirs), level=found.level,
-                  method=found.method) for k, found in enumerate(column_intervals(data, seed, level))]
+    return [Ratio(ratio=float(data.estimates[k]), low=found.low, high=found.high, n=len(theirs),
+                  coverage=found.coverage, method=found.method)
+            for k, found in enumerate(column_intervals(data, seed, coverage))]
 
 
 def log_ratio(values: Sequence[float] | Array, reference: Sequence[float] | Array,
-              clusters: Sequence[Hashable] | None = None, seed: int = SEED, level: float = 0.95) -> Ratio | None:
+              clusters: Sequence[Hashable] | None = None, seed: int = SEED, coverage: float = 0.95) -> Ratio | None:
     """The geometric mean of paired ratios with Wilcoxon's p on their logarithms; None without positive pairs.
 
     Pairs where either is not above zero have no logarithm: they are dropped and counted.
@@ -64,7 +64,7 @@ def log_ratio(values: Sequence[float] | Array, reference: Sequence[float] | Arra
         return None
     groups = [c for c, u in zip(clusters, usable, strict=True) if u] if clusters is not None else None
     data = grouped(np.log(ours[usable] / theirs[usable]), groups)
-    found = column_intervals(data, seed, level)[0]
+    found = column_intervals(data, seed, coverage)[0]
     return Ratio(ratio=exp(float(data.estimates[0])), low=exp(found.low), high=exp(found.high), n=int(usable.sum()),
-                 level=found.level, method=found.method, p=wilcoxon((data.sums / data.sizes)[:, 0]),
+                 coverage=found.coverage, method=found.method, p=wilcoxon((data.sums / data.sizes)[:, 0]),
                  dropped=int((~usable).sum()))

@@ -139,7 +139,7 @@ def _outcome(made: Study, k: int) -> dict[str, Any]:
     found = _interval(made, made.gains, 0, k)
     flips = made.method == "sign-flip"
     ours, theirs = made.outcomes[:, k], made.outcomes[:, made.base]
-    return {"difference": float(made.gains.estimates[k]), **_ends(found, ""), "level": found.level,
+    return {"difference": float(made.gains.estimates[k]), **_ends(found, ""), "coverage": found.coverage,
             "p": sign_flip_p(apart) if flips else 1.0 if k == made.base else bootstrap_p(draws),
             "mde": _mde(made, k), "gained": int(np.sum(ours > theirs)), "lost": int(np.sum(ours < theirs)),
             "mcnemar_p": mcnemar_of(ours, theirs).p if _single(made, k) else None,
@@ -167,7 +167,7 @@ def _permuted(made: Study, k: int) -> float | None:
 def _non_inferior(made: Study, k: int) -> bool | None:
     """Whether the one-sided 95 % bound lies within the margin; None where there are too few clusters to say."""
     found = _interval(made, made.gains, 0, k, 0.9)
-    if found.level < 0.9 - 1e-9:
+    if found.coverage < 0.9 - 1e-9:
         return None
     return found.low >= -made.margin - 1e-12
 
@@ -205,14 +205,14 @@ def _typical(ours: Array, theirs: Array) -> dict[str, float | None]:
     return {"cost_typical_ratio": float(np.exp(logs.mean())), "cost_p": wilcoxon(logs)}
 
 
-def _interval(made: Study, data: Clustered, part: int, k: int, level: float = 0.95) -> Interval:
+def _interval(made: Study, data: Clustered, part: int, k: int, coverage: float = 0.95) -> Interval:
     one = Clustered(data.sums[:, [k]], data.sizes[:, [k]])
-    return column_intervals(one, level=level, method=made.method, draws=made.draws[part][:, [k]])[0]
+    return column_intervals(one, coverage=coverage, method=made.method, draws=made.draws[part][:, [k]])[0]
 
 
 def _ends(found: Interval, prefix: str) -> dict[str, float | None]:
     """The ends of an interval; None where a single cluster allows none."""
-    bounded = found.level > 0
+    bounded = found.coverage > 0
     return {f"{prefix}low": found.low if bounded else None, f"{prefix}high": found.high if bounded else None}
 
 

@@ -96,15 +96,15 @@ def _method(found: Found) -> str:
     costs = (" Ratio: the whole bill against the baseline's; typical: the geometric mean of the units' own ratios."
              if any(a["mean_cost"] is not None for a in found["arms"]) else "")
     return (f"Paired over {found['units']:,} units{clusters}; intervals by {_METHODS[found['interval']]}"
-            f"{_reached(min(a['level'] for a in found['arms']))}. p: of the resampled difference; exact p: of the "
+            f"{_reached(min(a['coverage'] for a in found['arms']))}. p: of the resampled difference; exact p: of the "
             "units that only one of the two solves; Holm: of the exact p over all arms. Detectable: the smallest true "
             f"difference found four times in five.{costs}")
 
 
-def _reached(level: float) -> str:
-    if level >= 0.95 - 1e-9:
+def _reached(coverage: float) -> str:
+    if coverage >= 0.95 - 1e-9:
         return ""
-    return f" (so few allow {level:.0%}, not 95 %)" if level else " (a single one allows none)"
+    return f" (so few allow {coverage:.0%}, not 95 %)" if coverage else " (a single one allows none)"
 
 
 def rate(value: float | None, found: Found) -> str:

@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evals.costing import Pricing
-from evals.metrics import METRICS
 from evals.metrics.base import Measurement, Trial
+from evals.metrics.load import measure_all
+from evals.outcome_files import sidecar_label
+from evals.outcomes import Label, transcript_label
+from evals.watchlist import watchlist
 from replay.engine import Lane, Session
+from replay.errors import ConfigError
 from replay.log import CLASSES
 from replay.policy.base import Capacity
 from replay.policy.policy import Policy
@@ -35,6 +39,8 @@ class Settings:
     tokenizer: str
     summariser: str
     pricing: Pricing = field(default_factory=Pricing)
+    metrics: tuple[str, ...] = ()
+    """Own metrics as `package.module:Class`, besides the built-in and installed ones."""
     reader: str | None = None
     """Reader of all files, as `replay.readers.read` takes it; None: each file's format is told from its content."""
 
@@ -78,6 +84,8 @@ class SessionRow:
     calibration_overhead: float | None
     calibration_error: float | None
     cwd: str | None = None
+    outcome: Label | None = None
+    """How the session ended, by a sidecar file or by the transcript itself."""
     recorded: TrialRow | None = None
     trials: tuple[TrialRow, ...] = field(default_factory=tuple)
 
@@ -96,14 +104,24 @@ def run_session(transcript: Transcript, position: int, policies: Sequence[Policy
         messages=transcript.message_count, notes=tuple(_note(n.code, n.line) for n in transcript.notes),
         recorded_compactions=sum(c.kind != "micro" for c in transcript.compactions),
         calibration_factor=calibration.factor, calibration_overhead=calibration.overhead,
-        calibration_error=calibration.error, cwd=transcript.cwd,
+        calibration_error=calibration.error, cwd=transcript.cwd, outcome=_outcome(session),
         recorded=run_trial(session, RECORDED, settings), trials=trials)
+
+
+def _outcome(session: Session) -> Label:
+    transcript = session.transcript
+    try:
+        beside = sidecar_label(transcript.path, transcript.session_id)
+    except ConfigError as error:
+        beside = Label(value="unknown", source="sidecar", confidence=0.0, detail=str(error))
+    return beside or transcript_label(transcript, watchlist(session).actions)
 
 
 def run_trial(session: Session, policy: Policy, settings: Settings) -> TrialRow:
     """One trial; whatever goes wrong inside it becomes a failed row.
 
-    This and the command line are the only places where every Exception is caught.
+    This, a single metric (`evals.metrics.load.measured`) and the command line are the only places where every
+    Exception is caught.
     """
     try:
         lane = session.replay(policy, settings.capacity, settings.summariser)
@@ -114,8 +132,8 @@ def run_trial(session: Session, policy: Policy, settings: Settings) -> TrialRow:
 
 def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:
     trial = Trial(session=session, lane=lane, capacity=settings.capacity, pricing=settings.pricing)
-    measured = tuple(m for metric in METRICS.values() for m in metric.measure(trial))
-    return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind, measurements=measured, ended=lane.ended,
+    return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind,
+                    measurements=measure_all(trial, settings.metrics), ended=lane.ended,
                     steps=tuple(_steps(trial)), events=tuple(map(_event, lane.events)))
 
 

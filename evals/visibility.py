@@ -1,6 +1,6 @@
 """What a lane's views hold of a session's spans, followed from view to view by what changed.
 
-A view that only grew costs nothing; any other change costs the spans of the blocks that came, went or are shown otherwise.
+A view that only grew costs nothing; any other change costs the spans of the blocks that came, went or look otherwise.
 """
 
 from __future__ import annotations
@@ -117,8 +117,10 @@ class Sight:
         first = self._evidence.index.first_unit[index]
         own = {id(block): first + place for place, block in enumerate(message.blocks)}
         for block in shown.blocks:
-            unit = own.get(id(block))
-            yield from self._evidence.unit_spans[unit] if unit is not None else self._evidence.spans_in(block_text(block))
+            if id(block) in own:
+                yield from self._evidence.unit_spans[own[id(block)]]
+            else:
+                yield from self._evidence.spans_in(block_text(block))
 
     def _exchange_inserted(self, items: tuple[Item, ...]) -> None:
         """Count what inserted messages hold; one that stays in view is read once."""

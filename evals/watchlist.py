@@ -5,7 +5,8 @@ A lane is then followed once, for all metrics together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from evals.actions import Action, actions
 from evals.artifacts import Artifact, artifacts, bare_names, distinct
 from evals.constraints import Constraint, constraints
 from evals.failures import Failure, Retry, failure, retries
-from evals.mentions import LETTER, SENSE, Mentions, Pieces
+from evals.mentions import LETTER, NO_PIECES, SENSE, Mentions, Pieces
 from evals.phrases import FilePath, Phrase, Task
 from evals.plans import Plan, plans
 from evals.presence import IntArray, Presence, arrivals, presence
@@ -98,7 +99,7 @@ class Watchlist:
     @cached_property
     def tasks(self) -> list[OpenTask]:
         """Items of the plan while they are open."""
-        return list(_open_tasks(self.plans, self.arrival, self.views))
+        return list(_open_tasks(self.plans, self.until))
 
     @cached_property
     def files(self) -> dict[str, Artifact]:
@@ -108,7 +109,8 @@ class Watchlist:
     @cached_property
     def retries(self) -> list[Retry]:
         """Calls that try again what had failed."""
-        return retries(self.actions)
+        found = ((r, self.position(r.before.message), self.position(r.action.message)) for r in retries(self.actions))
+        return [r for r, before, now in found if not any(before < c <= now for c in self.clears)]
 
     @cached_property
     def modified(self) -> list[Artifact]:
@@ -142,16 +144,25 @@ class Watchlist:
         return sections, phrases
 
     def _rows(self) -> Iterator[tuple[str, list[tuple[Phrase, Asked, int | None]]]]:
-        yield "constraints", [(c.rule, self._until(c.message, c.until), c.message) for c in self.constraints]
+        yield "constraints", [(c.rule, self.until(c.message, c.until), c.message) for c in self.constraints]
         yield "tasks", [(Task(t.text), t.asked, t.message) for t in self.tasks]
         bare = bare_names(distinct(self.files))
-        yield "modified", [(_named(a, bare), self._until(a.modified, None), a.modified) for a in self.modified]
-        yield "read", [(_named(a, bare), self._until(a.read, None), a.read) for a in self.read]
+        yield "modified", [(_named(a, bare), self.until(a.modified, None), a.modified) for a in self.modified]
+        yield "read", [(_named(a, bare), self.until(a.read, None), a.read) for a in self.read]
         yield "failures", [(failure(r), (self.position(r.action.message), self.position(r.action.message) + 1), None)
                            for r in self.retries]
 
-    def _until(self, start: int | None, stop: int | None) -> Asked:
-        return int(self.arrival[start or 0]), self.views if stop is None else int(self.arrival[stop])
+    def until(self, start: int | None, stop: int | None) -> Asked:
+        """The views between two messages; a person who clears the window starts anew."""
+        first = int(self.arrival[start or 0])
+        last = self.views if stop is None else int(self.arrival[stop])
+        return first, next((c for c in self.clears if first < c < last), last)
+
+    @cached_property
+    def clears(self) -> list[int]:
+        """Positions of the first views after the person had cleared the window."""
+        starts = [s.start for s in self._log.steps]
+        return [bisect_left(starts, c.position) for c in self._transcript.compactions if c.kind == "clear"]
 
     def presence(self, lane: Lane) -> Presence:
         """What a lane showed when; the latest lane is remembered."""
@@ -162,11 +173,12 @@ class Watchlist:
 
     def pieces(self, lane: Lane, section: str, grade: int = SENSE) -> Pieces:
         """When each phrase of a section was visible in a lane with at least a grade."""
-        shown = self.presence(lane)
+        shown, where = self.presence(lane), self.sections[section]
+        if not where.asked:
+            return NO_PIECES
         if grade not in self._pieces:
             pinned = [n for n, c in enumerate(self.constraints) if c.pinned]
             self._pieces[grade] = self.mentions.pieces(shown, grade, pinned)
-        where = self.sections[section]
         return self._pieces[grade].of(where.first, where.stop)
 
 
@@ -175,15 +187,18 @@ def _named(artifact: Artifact, bare: frozenset[str]) -> FilePath:
     return FilePath(paths, unique=any(p.rpartition("/")[2] in bare for p in paths))
 
 
-def _open_tasks(states: Sequence[Plan], arrival: IntArray, views: int) -> Iterator[OpenTask]:
+def _open_tasks(states: Sequence[Plan], until: Callable[[int, int | None], Asked]) -> Iterator[OpenTask]:
     since: dict[str, Plan] = {}
     for plan in states:
-        for text in [t for t in since if t not in plan.open]:
-            first = since.pop(text)
-            yield OpenTask(text, first.message, (int(arrival[first.message]), int(arrival[plan.message])))
+        now = until(plan.message, None)[0]
+        for text, first in list(since.items()):
+            asked = until(first.message, plan.message)
+            # Closed by this plan, or by a person who cleared the window before it.
+            if text not in plan.open or asked[1] < now:
+                yield OpenTask(text, since.pop(text).message, asked)
         for text in plan.open:
             since.setdefault(text, plan)
-    yield from (OpenTask(t, p.message, (int(arrival[p.message]), views)) for t, p in since.items())
+    yield from (OpenTask(t, p.message, until(p.message, None)) for t, p in since.items())
 
 
 # A watchlist refers to the log and never to the session, so that both go when the session goes.

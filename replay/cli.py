@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "compare": ("evals.commands.compare:compare", "Replay sessions under several policies and rank them."),
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
     "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),
+    "convert": ("replay.commands.convert:convert", "Write a session in another format."),
     "policies": ("replay.commands.policies:policies", "List the presets, or show one."),
     "dashboard": ("dashboard.launch:dashboard", "Open the dashboard on 127.0.0.1."),
 }

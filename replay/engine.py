@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -14,7 +14,7 @@ from replay.fingerprint import Chain, Print
 from replay.lanes import recorded_windows
 from replay.log import Log
 from replay.policy.advance import Arrived, Setting, State, advance
-from replay.policy.base import Capacity, Decision
+from replay.policy.base import Capacity, Decision, Summariser
 from replay.policy.load import RECORDED
 from replay.policy.policy import Policy
 from replay.policy.summarisers import summariser
@@ -46,6 +46,8 @@ class View:
     status: Status
     """`sent`; `refused`: the run ended here; `unreached`: it had ended before, the view is hypothetical."""
     checkpoint: str | None = None
+    refused: tuple[Window, ...] = ()
+    """What the refused attempts of this step showed, in order."""
 
     @property
     def fingerprint(self) -> str:
@@ -122,14 +124,20 @@ class Session:
                               status="sent", checkpoint=checkpoint if window.summaries() else None))
         return Lane(policy=RECORDED, kind="recorded", views=tuple(views))
 
-    def replay(self, policy: Policy, capacity: Capacity, summariser_name: str = "extractive") -> Lane:
-        """The lane of a policy. The recorded lane needs no window: what was sent was accepted."""
+    def replay(self, policy: Policy, capacity: Capacity, summariser_name: str | Summariser = "extractive",
+               refusals: Mapping[int, int] | None = None) -> Lane:
+        """The lane of a policy. The recorded lane needs no window: what was sent was accepted.
+
+        `summariser_name` may be a summariser itself. `refusals`: how often each step's request was refused, which
+        then counts instead of the request's size.
+        """
         if policy.name == RECORDED.name:
             return self.recorded
         same_harness = policy.harness == self.transcript.format
-        setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure,
-                          summariser=summariser(summariser_name, self.transcript.compactions), head=_layers(policy),
-                          billed=same_harness)
+        writer = (summariser(summariser_name, self.transcript.compactions) if isinstance(summariser_name, str)
+                  else summariser_name)
+        setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure, summariser=writer,
+                          head=_layers(policy), billed=same_harness, refusals=refusals)
         views, ended = self._views(setting)
         return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended,
                     head=setting.head)
@@ -143,20 +151,24 @@ class Session:
             checkpoint = next((e.checkpoint for e in reversed(done.events) if e.checkpoint), checkpoint)
             views.append(View(step=arrived.step, window=done.shown, counted=done.counted, figure=done.figure,
                               decision=done.decision, events=done.events, print=chain.follow(done.shown),
-                              status=_status(state.ended, arrived.step),
+                              status=_status(state.ended, arrived.step), refused=done.refused,
                               checkpoint=checkpoint if done.shown.summaries() else None))
         return tuple(views), state.ended
 
 
 def arrivals(transcript: Transcript, log: Log) -> Iterator[Arrived]:
     """What arrived before each step of the main thread."""
-    clears = [c.position for c in transcript.compactions if c.kind == "clear"]
+    clears = [c.position for c in transcript.compactions if c.kind == "clear" and not c.elided]
+    forgotten = [(c.position, c.elided) for c in transcript.compactions if c.kind == "clear" and c.elided]
+    resumed = frozenset(transcript.extra.get("resumed") or ())
     previous: Step | None = None
     for step in transcript.steps:
         start = previous.start if previous else 0
         yield Arrived(step=step.number, response=previous.response if previous else None, stop=step.start,
                       prompt=_first(log.rounds, start, step.start), cleared_at=_last(clears, start + 1, step.start + 1),
-                      run=_last(log.prompts, start, step.start), output_tokens=_output(previous, log))
+                      run=_last(log.prompts, start, step.start), output_tokens=_output(previous, log),
+                      forgotten=tuple(i for at, gone in forgotten if start < at <= step.start for i in gone),
+                      resumed=step.number in resumed)
         previous = step
 
 

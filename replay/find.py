@@ -17,6 +17,8 @@ from replay.transcript import Transcript
 
 _NAME = re.compile(r"(?:.+\.(?:jsonl|json|traj|ndjson)(?:\.\d+)?(?:\.gz|\.zst)?|opencode.*\.db)", re.IGNORECASE)
 """Names of files in which a reader might find a session; a log may be cut into chunks `.jsonl.001`, `.jsonl.002`."""
+OUTCOMES = ".outcome.json"
+"""Ending of files beside sessions that say how those ended; they hold no session."""
 STANDARD_INPUT = Path("-")
 
 
@@ -81,4 +83,4 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _may_hold_a_session(path: Path) -> bool:
-    return not path.name.startswith(".") and _NAME.fullmatch(path.name) is not None
+    return not path.name.startswith(".") and not path.name.endswith(OUTCOMES) and _NAME.fullmatch(path.name) is not None

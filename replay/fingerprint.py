@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, takewhile
 
 from replay.canonical import CHAIN_START, digest, link
 from replay.log import Log
@@ -50,10 +49,10 @@ class Chain:
         head, tokens = (0, 0) if self._window is None else (self._head, self._head_tokens)
         common = self._extend(window, _common_messages(self._log, self._window or Window(), window))
         self._window = window
-        sizes = tuple(self._head_tokens + size for size in islice(self._sizes, common + 1, None))
+        sizes = tuple(self._head_tokens + size for size in self._sizes[common + 1:])
         return Print(fingerprint=self._links[-1], messages=self._head + len(self._links) - 1,
                      common_messages=head + common, common_tokens=tokens + self._sizes[common],
-                     kept=common, links=tuple(islice(self._links, common + 1, None)), sizes=sizes)
+                     kept=common, links=tuple(self._links[common + 1:]), sizes=sizes)
 
     def _extend(self, window: Window, same: int) -> int:
         """Chain what follows on the first `same` messages; the number of messages that both views begin with."""
@@ -64,8 +63,10 @@ class Chain:
             links.append(link(links[-1], item_digest))
             sizes.append(sizes[-1] + size)
         # Other places of the log may read the same: then the links agree although the ranges do not.
-        after = islice(links, same + 1, None)
-        return same + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+        more = 0
+        while more < len(before) and same + more + 1 < len(links) and links[same + more + 1] == before[more]:
+            more += 1
+        return same + more
 
     def _rest(self, window: Window, skip: int) -> Iterator[tuple[bytes, int]]:
         for item in window.items:

@@ -33,6 +33,8 @@ class Inserted:
     """Size where the text itself is only modelled (summariser `length-model`)."""
     label: str | None = None
     """What made it, e.g. the summariser's name."""
+    source: str | None = None
+    """The summary's own text, without what stands around it in the message."""
 
 
 Item = Span | Inserted
@@ -135,6 +137,21 @@ def spans_before(items: tuple[Item, ...], index: int) -> tuple[Span, ...]:
     return tuple(Span(i.start, min(i.stop, index)) for i in items if isinstance(i, Span) and i.start < index)
 
 
+def without(items: tuple[Item, ...], indices: frozenset[int]) -> tuple[Item, ...]:
+    """The items without these log messages."""
+    kept: list[Item] = []
+    for item in items:
+        if not isinstance(item, Span):
+            kept.append(item)
+            continue
+        start = item.start
+        for index in sorted(i for i in indices if item.start <= i < item.stop):
+            kept.append(Span(start, index))
+            start = index + 1
+        kept.append(Span(start, item.stop))
+    return joined(kept)
+
+
 def joined(items: Iterable[Item]) -> tuple[Item, ...]:
     """Items in their order without empty spans, and with one span where two follow on each other."""
     kept: list[Item] = []
@@ -168,6 +185,9 @@ def rendering_at(marks: tuple[Mark, ...], index: int) -> Rendering | None:
 
 def pieces(marks: tuple[Mark, ...], start: int, stop: int) -> Iterator[tuple[int, int, Rendering | None]]:
     """The range `[start, stop)` cut where the marks change: start, stop and rendering of each piece, in order."""
+    if not marks:
+        yield from [(start, stop, None)] if start < stop else []
+        return
     inside = {border for mark in marks for border in (mark.start, mark.stop) if start < border < stop}
     for low, high in pairwise(sorted({start, stop, *inside})):
         yield low, high, rendering_at(marks, low)

@@ -30,6 +30,10 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Prompt-cache semantics, or FILE.toml:NAME; auto: by the recorded model."),
         click.option("--summariser", default="extractive", show_default=True,
                      help="extractive, recorded, empty or length-model."),
+        click.option("--metric", "metrics", multiple=True,
+                     help="Own metric as package.module:Class, besides the built-in and installed ones; repeat it."),
+        click.option("--outcomes", type=click.Path(path_type=Path, dir_okay=False),
+                     help="Table (CSV, JSON) of how sessions ended; default: sidecar files and the transcripts."),
         click.option("--out", type=click.Path(path_type=Path), help="Store the run in this new folder."),
         click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained HTML report."),
         reader_option,
@@ -56,12 +60,15 @@ def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | 
 
 def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], baseline: str | None, window: int,
         output_reserve: int, tokenizer: str, prices: str | None, cache_model: str, summariser: str,
-        jobs: int | None, reader: str | None = None) -> dict[str, Any]:
+        jobs: int | None, reader: str | None = None, metrics: Sequence[str] = (),
+        outcomes: Path | None = None) -> dict[str, Any]:
     """Do the comparison with a progress bar on stderr, and give its summary."""
     from evals.caches import cache_model as check_cache_model
     from evals.compare import Comparison
     from evals.compare import compare as compare_sessions
     from evals.costing import Pricing
+    from evals.metrics.load import named_metric
+    from evals.outcome_files import load_outcomes
     from evals.prices import price as check_price
     from evals.trial import Settings
     from replay.copies import without_copies
@@ -80,14 +87,17 @@ def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], base
     check_tokenizer(tokenizer)
     if reader is not None:
         check_reader(reader)
+    for target in metrics:
+        named_metric(target)
     if cache_model != "auto":
         check_cache_model(cache_model)
     if prices:
         check_price(prices)
     settings = Settings(capacity=Capacity(window=window, output_reserve=output_reserve), tokenizer=tokenizer,
-                        summariser=summariser, pricing=Pricing(cache=cache_model, prices=prices), reader=reader)
+                        summariser=summariser, pricing=Pricing(cache=cache_model, prices=prices), reader=reader,
+                        metrics=tuple(metrics))
     files, remarks = without_copies(find(paths), reader)
     job = Comparison(files=tuple(files), policies=chosen, baseline=baseline or chosen[0].name, settings=settings,
-                     jobs=jobs, remarks=tuple(remarks))
+                     jobs=jobs, remarks=tuple(remarks), outcomes=load_outcomes(outcomes) if outcomes else None)
     with progress("sessions", len(files)) as advance:
         return compare_sessions(job, out, lambda result: advance(Path(result.path).name))

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from evals.leaderboard import HEADLINES
+from evals.outcome_report import outcome_lines
 from replay.commands.output import console, literal, number, table
 
 FRACTIONS = {"view_churn", "identified_share"}
@@ -27,6 +28,8 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     screen.print(literal(_reading(summary)))
     screen.print(_pairs(summary))
     for line in (*_calibration(summary["sessions"]), *_reprojection(summary["reprojection"])):
+        screen.print(literal(line))
+    for line in outcome_lines(summary.get("outcomes", {})):
         screen.print(literal(line))
     for warning in summary["warnings"]:
         screen.print(literal(f"warning: {warning}"), style="yellow")

@@ -72,9 +72,7 @@ def _filters(where: Sequence[str]) -> dict[str, str]:
 
 def _groups(rows: Any) -> list[tuple[str | None, Any]]:
     """Rows by group in the order of their first row; all of them without one."""
-    if "group" not in rows:
-        return [(None, rows)]
-    return [(str(name), part.reset_index(drop=True)) for name, part in rows.groupby("group", sort=False)]
+    return [(name, rows.of_group(name)) for name in dict.fromkeys(rows.group)] or [(None, rows)]
 
 
 def _study(rows: Any, name: str | None, baseline: str, only: Sequence[str], units: int | None, margin: float,

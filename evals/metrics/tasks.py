@@ -44,19 +44,18 @@ def _last(seen: Any, asked: Any) -> Measurement:
 
 
 def _plans_shown(trial: Trial, found: Watchlist) -> list[Measurement]:
-    views = found.views
-    starts = np.array([int(found.arrival[p.message]) for p in found.plans], np.int64)
-    latest = asked_per_view(list(zip(starts.tolist(), [*starts.tolist()[1:], views], strict=True)), views)
-    some = latest > 0
+    """How often the newest visible plan is not the latest one, and how often there is none."""
+    following = [p.message for p in found.plans[1:]]
+    latest = [found.until(p.message, n) for p, n in zip(found.plans, [*following, None], strict=True)]
+    some = asked_per_view(latest, found.views) > 0
     if not bool(some.any()):
         return [missing(n, "no step follows the plan") for n in NAMES[2:]]
     messages = np.array([p.message for p in found.plans], np.int64)
-    until = np.append(starts[1:], views)
     shown = found.presence(trial.lane)
-    newest, any_plan = _shown(shown, messages, until), _shown(shown, messages, np.full(len(until), views))
-    stale, absent = (any_plan > 0) & (newest == 0) & some, (any_plan == 0) & some
-    return [Measurement(name=n, value=float(flag.sum() / some.sum()))
-            for n, flag in zip(NAMES[2:], (stale, absent), strict=True)]
+    newest = _shown(shown, messages, np.array([b for _, b in latest], np.int64))
+    any_plan = _shown(shown, messages, np.full(len(messages), found.views, np.int64))
+    flags = (any_plan > 0) & (newest == 0) & some, (any_plan == 0) & some
+    return [Measurement(name=n, value=float(flag.sum() / some.sum())) for n, flag in zip(NAMES[2:], flags, strict=True)]
 
 
 def _shown(shown: Presence, messages: IntArray, until: IntArray) -> Any:

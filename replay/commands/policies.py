@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from replay.commands.output import console, literal, print_json, table
+from replay.commands.policies_verify import verify
 from replay.policy.explain import explain
 from replay.policy.load import policy, preset_names, spec
 
@@ -39,3 +40,6 @@ def show(name: str, as_json: bool) -> None:
     screen = console()
     for line in explain(chosen):
         screen.print(literal(line))
+
+
+policies.add_command(verify)

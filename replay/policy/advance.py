@@ -5,7 +5,7 @@ No clock, no network, no file, no randomness: the same input gives the same outp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from replay.events import Event
@@ -14,7 +14,7 @@ from replay.policy.compact import Compacted, compact, elide
 from replay.policy.policy import Policy, Scope, Stage
 from replay.log import Log
 from replay.tokens.calibrated import Figure
-from replay.window import Inserted, Window
+from replay.window import Inserted, Window, without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,8 @@ class Setting:
     summariser: Summariser
     figure: Callable[[int, int], Figure]
     """Step number and counted tokens of a view to the tokens that the provider would report."""
+    refusals: Mapping[int, int] | None = None
+    """Step number to how often its request is refused, whatever its size; None: by size alone."""
     head: tuple[Inserted, ...] = ()
     """The policy's layers."""
     billed: bool = False
@@ -51,6 +53,10 @@ class Arrived:
     """Tokens of the previous response."""
     cleared_at: int | None = None
     """Log index at which the person wiped the window."""
+    forgotten: tuple[int, ...] = ()
+    """Log indices that a new process did not load; it knows only the rest."""
+    resumed: bool = False
+    """A new process of the harness began before this step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +90,31 @@ class Advanced:
     figure: Figure
     decision: Decision | None
     events: tuple[Event, ...]
+    refused: tuple[Window, ...] = ()
+    """What the refused attempts of this step showed, in order."""
 
 
 def advance(state: State, arrived: Arrived, setting: Setting) -> Advanced:
     """Take what arrived into the window, let the stages act, send; a view that does not fit is refused."""
     events: list[Event] = []
     state = _take(state, arrived, setting, events)
-    state, decision = _run_stages(state, arrived, setting, "before-step", events)
+    turn: Scope = "turn-start" if arrived.prompt is not None else "after-step"
+    state, decision = _run_stages(state, arrived, setting, ("before-step", turn), events)
     shown, counted, figure = _shown(state, arrived.step, setting)
-    if figure.tokens > setting.capacity.usable and state.ended is None:
-        state, shown, counted, figure = _refused(state, arrived, setting, figure, events)
+    refused: list[Window] = []
+    if state.ended is None and _is_refused(setting, arrived.step, 0, figure):
+        state, shown, counted, figure = _refused(state, arrived, setting, (shown, counted, figure), events, refused)
     if state.sent_tokens != figure.tokens:
         state = replace(state, sent_tokens=figure.tokens)
-    return Advanced(state=state, shown=shown, counted=counted, figure=figure, decision=decision, events=tuple(events))
+    return Advanced(state=state, shown=shown, counted=counted, figure=figure, decision=decision, events=tuple(events),
+                    refused=tuple(refused))
+
+
+def _is_refused(setting: Setting, step: int, attempts: int, figure: Figure) -> bool:
+    """Whether the endpoint refuses the next attempt and the harness's unchanged retries of it."""
+    if setting.refusals is None:
+        return figure.tokens > setting.capacity.usable
+    return setting.refusals.get(step, 0) - attempts > setting.policy.reactive.identical_retries
 
 
 def _take(state: State, arrived: Arrived, setting: Setting, events: list[Event]) -> State:
@@ -105,7 +123,7 @@ def _take(state: State, arrived: Arrived, setting: Setting, events: list[Event])
         told = state.told.after_call(state.sent_tokens, arrived.output_tokens, arrived.response)
         grown = arrived.response + 1 if arrived.prompt is not None or arrived.cleared_at is not None else arrived.stop
         state = replace(state, told=told, window=state.window.extended(grown))
-    state = _clear(state, arrived, events)
+    state = _clear(state, arrived, setting, events)
     if arrived.prompt is not None:
         state = _prompted(state, arrived, arrived.prompt, setting, events)
     if state.window.end == arrived.stop:
@@ -116,8 +134,8 @@ def _take(state: State, arrived: Arrived, setting: Setting, events: list[Event])
 def _prompted(state: State, arrived: Arrived, prompt: int, setting: Setting, events: list[Event]) -> State:
     """A turn ended: its after-turn stages act before what follows is taken in. Only a person starts a new run."""
     state = replace(state, window=state.window.extended(prompt))
-    if arrived.response is not None:
-        state, _ = _run_stages(state, arrived, setting, "after-turn", events)
+    scopes: tuple[Scope, ...] = ("before-turn",) if arrived.response is None else ("after-turn", "before-turn")
+    state, _ = _run_stages(state, arrived, setting, scopes, events)
     state = replace(state, told=state.told.new_run())
     if arrived.run is None:
         return state
@@ -125,7 +143,11 @@ def _prompted(state: State, arrived: Arrived, prompt: int, setting: Setting, eve
     return replace(state, pending_chars=len(setting.log.messages[arrived.run].text), reactive_used=used)
 
 
-def _clear(state: State, arrived: Arrived, events: list[Event]) -> State:
+def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]) -> State:
+    if arrived.resumed and not setting.policy.usage_survives_restart:
+        state = replace(state, told=Told())
+    if arrived.forgotten:
+        return _forget(state, arrived, events)
     at = arrived.cleared_at
     if at is None:
         return state
@@ -135,16 +157,27 @@ def _clear(state: State, arrived: Arrived, events: list[Event]) -> State:
     return replace(state, window=Window((), (), at), floor=at, checkpoint=None, told=Told(), pending_chars=0)
 
 
+def _forget(state: State, arrived: Arrived, events: list[Event]) -> State:
+    """A new process did not load these messages; what is left of the log begins behind those at its start."""
+    gone = frozenset(arrived.forgotten)
+    items = without(state.window.items, gone)
+    events.append(Event(kind="clear", step=arrived.step, stage="", reason="not_loaded",
+                        dropped=tuple(i for i in state.window.indices() if i in gone)))
+    first = next((i for i in range(state.floor, state.window.end) if i not in gone), state.window.end)
+    return replace(state, window=state.window.with_items(items), floor=first, checkpoint=None, told=Told())
+
+
 def _moment(state: State, step: int, setting: Setting) -> Moment:
     return Moment(log=setting.log, window=state.window, capacity=setting.capacity, told=state.told,
-                  pending_chars=state.pending_chars, floor=state.floor, compactions=state.compactions, step=step)
+                  pending_chars=state.pending_chars, floor=state.floor, compactions=state.compactions,
+                  checkpoint=state.checkpoint, step=step)
 
 
-def _run_stages(state: State, arrived: Arrived, setting: Setting, scope: Scope,
+def _run_stages(state: State, arrived: Arrived, setting: Setting, scopes: tuple[Scope, ...],
                 events: list[Event]) -> tuple[State, Decision | None]:
     last: Decision | None = None
     for stage in setting.policy.stages:
-        if stage.scope != scope:
+        if stage.scope not in scopes:
             continue
         moment = _moment(state, arrived.step, setting)
         if stage.skip_if_current and state.checkpoint == state.window.end:
@@ -197,13 +230,15 @@ def _shown(state: State, step: int, setting: Setting) -> tuple[Window, int, Figu
     return shown, counted, figure if figure.how != "counted" else setting.figure(step, counted)
 
 
-def _refused(state: State, arrived: Arrived, setting: Setting, figure: Figure,
-             events: list[Event]) -> tuple[State, Window, int, Figure]:
-    """The provider refuses the view; the reactive rule acts until it fits or its attempts are used up."""
+def _refused(state: State, arrived: Arrived, setting: Setting, sent: tuple[Window, int, Figure],
+             events: list[Event], refused: list[Window]) -> tuple[State, Window, int, Figure]:
+    """The provider refuses the view; the reactive rule acts until it is accepted or its attempts are used up."""
     rule, step = setting.policy.reactive, arrived.step
+    shown, counted, figure = sent
     stage = _forced_stage(setting.policy, rule.stage)
     used = 0 if rule.scope == "step" else state.reactive_used
     while True:
+        refused.append(shown)
         events.append(Event(kind="refused", step=step, stage="", reason="prompt_too_long", reactive=True,
                             tokens_before=figure.tokens, threshold=setting.capacity.usable,
                             attempts=1 + rule.identical_retries))
@@ -215,7 +250,7 @@ def _refused(state: State, arrived: Arrived, setting: Setting, figure: Figure,
             return _end(replace(changed, reactive_used=used), step, setting, "nothing_compacted", events)
         state = replace(changed, reactive_used=used)
         shown, counted, figure = _shown(state, step, setting)
-        if figure.tokens <= setting.capacity.usable:
+        if not _is_refused(setting, step, len(refused) * (1 + rule.identical_retries), figure):
             events.append(Event(kind="retried", step=step, stage=stage.name, reason="accepted", reactive=True,
                                 tokens_after=figure.tokens, threshold=setting.capacity.usable))
             return state, shown, counted, figure

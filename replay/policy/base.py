@@ -70,6 +70,8 @@ class Moment:
     """Log index from which the harness still has history (after a clear); 0 from the start."""
     compactions: int = 0
     """Full compactions so far."""
+    checkpoint: int | None = None
+    """Length of the log at the last full compaction; None before the first."""
     step: int = 0
 
 
@@ -99,6 +101,12 @@ class Cut:
     """Log index; equal to the window's end when nothing stays."""
     base: str = "window"
     """`window`: what the window holds is summarised; `raw`: the log from the floor on."""
+    start: int = 0
+    """Of what goes, log messages below are in no summary's input: they are dropped."""
+    turn_start: int | None = None
+    """Where the cut falls inside a turn: log index of the prompt that began it."""
+    may_be_empty: bool = False
+    """A summary is asked for even where nothing goes."""
 
 
 class Measure(Protocol):
@@ -138,6 +146,13 @@ class Replacement(Protocol):
     def place(self, summary: Inserted, pinned: tuple[Span, ...], tail: tuple[Inserted | Span, ...],
               ) -> tuple[Inserted | Span, ...]:
         """The items of the new window, in order."""
+
+
+class Appendix(Protocol):
+    """What does the harness write behind a summary by itself?"""
+
+    def text(self, log: Log, covers: tuple[Span, ...]) -> str:
+        """Text from the log ranges that the summary speaks for; empty where there is nothing to say."""
 
 
 class Reinjection(Protocol):

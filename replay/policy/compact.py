@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from replay.policy.base import Cut, Moment, Refusal, Summariser, Summary, SummaryRequest
 from replay.policy.policy import Stage
+from replay.policy.summarising import summarised
 from replay.window import Inserted, Item, Span, Window, merged, spans_after, spans_before
 
 
@@ -33,11 +34,12 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
         return cut
     pinned, gone = _split_pinned(moment, spans_before(moment.window.items, cut.keep_from))
     source = _input(stage, moment, cut)
-    if not gone and not moment.window.summaries():
+    if not gone and not moment.window.summaries() and not cut.may_be_empty:
         return Refusal("no_messages_to_compact")
     previous = moment.window.summaries() if stage.merge_previous and cut.base == "window" else ()
-    summary = summariser.summarise(SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
-                                                  end=moment.window.end, sections=stage.sections))
+    request = SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
+                             end=moment.window.end, sections=stage.sections)
+    summary = summarised(summariser, request, cut, stage.split_turn, stage.appendix)
     if summary is None:
         return Refusal("summary_unavailable")
     inserted = _known(_inserted(stage, summary, source, previous), moment.window)
@@ -98,7 +100,10 @@ def _input(stage: Stage, moment: Moment, cut: Cut) -> tuple[Span, ...]:
     if cut.base == "raw":
         return _split_pinned(moment, (Span(moment.floor, cut.keep_from),))[1]
     stop = moment.window.end if stage.summary_input == "view" else cut.keep_from
-    return _split_pinned(moment, spans_before(moment.window.items, stop))[1]
+    spans = spans_before(moment.window.items, stop)
+    if cut.start:
+        spans = tuple(Span(max(s.start, cut.start), s.stop) for s in spans if s.stop > cut.start)
+    return _split_pinned(moment, spans)[1]
 
 
 def _tail(moment: Moment, cut: Cut) -> tuple[Item, ...]:
@@ -111,7 +116,7 @@ def _inserted(stage: Stage, summary: Summary, source: tuple[Span, ...], previous
     covers = (*(span for p in previous for span in p.covers), *source)
     tokens = summary.tokens
     return Inserted(message=stage.replacement.message(summary.text), kind="summary", covers=merged(covers), tokens=tokens,
-                    label=summary.by)
+                    label=summary.by, source=summary.text)
 
 
 def _known(made: Inserted, window: Window) -> Inserted:

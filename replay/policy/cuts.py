@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from replay.log import Log
 from replay.policy.base import Cut, Moment, Refusal, check
 from replay.policy.estimators import Characters
-from replay.window import Span
+from replay.window import Span, pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +68,25 @@ class KeepTokens:
     def _raw_cut(self, moment: Moment) -> int | None:
         """Log index where the largest fitting tail begins; None when the whole window fits."""
         total, cut = 0, moment.window.end
+        for index, size in self._backwards(moment):
+            total += size
+            if total > self.tail_tokens:
+                return cut
+            cut = cut if index is None else index
+        return None
+
+    def _backwards(self, moment: Moment) -> Iterator[tuple[int | None, int]]:
+        """Sizes from the end, with the log index where a request or a range begins."""
+        log, marks = moment.log, moment.window.marks
         for item in reversed(moment.window.items):
             if not isinstance(item, Span):
-                total += moment.log.inserted_size(item, self.estimator)
-                if total > self.tail_tokens:
-                    return cut
+                yield None, log.inserted_size(item, self.estimator)
                 continue
-            for index in range(item.stop - 1, item.start - 1, -1):
-                total += moment.log.item_size(Span(index, index + 1), moment.window.marks, self.estimator)
-                if total > self.tail_tokens:
-                    return cut
-                cut = index if moment.log.requests[index] == index or index == item.start else cut
-        return None
+            for start, stop, rendering in reversed(list(pieces(marks, item.start, item.stop))):
+                sums = log.sums(self.estimator, rendering)
+                for index in range(stop - 1, start - 1, -1):
+                    begins = log.requests[index] == index or index == item.start
+                    yield index if begins else None, sums[index + 1] - sums[index]
 
     def _snap(self, moment: Moment, raw: int) -> int | None:
         first = next((i for i in moment.window.indices()), raw)

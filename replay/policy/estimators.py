@@ -32,6 +32,10 @@ class Characters:
     rounding: Rounding = "ceil-each"
     counts: tuple[Counted, ...] = ("text", "reasoning", "result", "call-name", "arguments")
     image_chars: int = 0
+    result_image_chars: int | None = None
+    """Characters of an image in a tool result, where they differ from those of another."""
+    utf16: bool = False
+    """Lengths as JavaScript counts them: a character beyond the basic plane counts twice."""
     overhead: int = 0
     """Tokens added for each message (only with rounding for each)."""
     unit: Literal["message", "request"] = "message"
@@ -40,6 +44,8 @@ class Characters:
     """System messages of the log count (False: the harness keeps them outside of what it measures)."""
     unmeasured_frame: str = ""
     """Text in front of a summary that the harness adds to the request alone, after it has measured."""
+    unmeasured_end: str = ""
+    """The same for text behind it."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be divided by."""
@@ -82,23 +88,30 @@ class Characters:
         if "call-list" in self.counts and message.calls:
             total += len(json.dumps([_plain_call(c) for c in message.calls], ensure_ascii=False))
         if message.origin == "summary" and message.text.startswith(self.unmeasured_frame):
-            total -= len(self.unmeasured_frame)
+            total -= len(self.unmeasured_frame) + len(self.unmeasured_end)
         return total + (len(message.role) if "role" in self.counts else 0)
 
     def _block_chars(self, block: Block) -> int:
         if isinstance(block, Text):
-            return len(block.text) if "text" in self.counts else 0
+            return self._length(block.text) if "text" in self.counts else 0
         if isinstance(block, Reasoning):
-            return len(block.text) if "reasoning" in self.counts else 0
+            return self._length(block.text) if "reasoning" in self.counts else 0
         if isinstance(block, ToolCall):
-            return sum(_CALL_CHARS[name](block) for name in self.counts if name in _CALL_CHARS)
+            beyond = self._length(block.arguments) - len(block.arguments) if "arguments" in self.counts else 0
+            return beyond + sum(_CALL_CHARS[name](block) for name in self.counts if name in _CALL_CHARS)
         if isinstance(block, ToolResult):
             return self._result_chars(block)
         return self.image_chars if isinstance(block, Image) else 0
 
     def _result_chars(self, block: ToolResult) -> int:
         name = len(block.name or "") if "result-name" in self.counts else 0
-        return name + (len(block.text) if "result" in self.counts else 0) + self.image_chars * len(block.images)
+        image = self.image_chars if self.result_image_chars is None else self.result_image_chars
+        return name + (self._length(block.text) if "result" in self.counts else 0) + image * len(block.images)
+
+    def _length(self, text: str) -> int:
+        if not self.utf16 or text.isascii():
+            return len(text)
+        return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _plain_call(call: ToolCall) -> dict[str, object]:

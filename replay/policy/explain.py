@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from replay.policy.appendices import FileLists
 from replay.policy.cuts import KeepMessages, KeepRounds, KeepTokens
+from replay.policy.cuts_forward import KeepTokensForward
 from replay.policy.measures import Estimated, Larger, Reported
 from replay.policy.policy import Policy, Stage
 from replay.policy.tool_results import ElideBeforeTail, KeepNewestResults
 from replay.policy.triggers import MessageCount, Threshold
 
-_SCOPES = {"before-step": "Before each step", "after-turn": "After each turn"}
+_SCOPES = {"before-step": "before each step", "after-step": "before each step that continues a turn",
+           "turn-start": "before the first step of each turn", "after-turn": "after each turn",
+           "before-turn": "before each prompt is taken in"}
 
 
 def explain(policy: Policy) -> Iterator[str]:
@@ -28,10 +32,12 @@ def explain(policy: Policy) -> Iterator[str]:
     yield _reactive(policy)
     for note in policy.notes:
         yield f"note: {note}"
+    for entry in policy.explained:
+        yield f"differs from captures ({entry.scenario}): {entry.reason}"
 
 
 def _when(stage: Stage) -> str:
-    return f"{_SCOPES[stage.scope].lower()}, {_trigger(stage.trigger, _measure(stage.measure))}"
+    return f"{_SCOPES[stage.scope]}, {_trigger(stage.trigger, _measure(stage.measure))}"
 
 
 def _measure(measure: Any) -> str:
@@ -49,7 +55,7 @@ def _measure(measure: Any) -> str:
 
 def _trigger(trigger: Any, measured: str) -> str:
     if isinstance(trigger, Threshold):
-        level = f"{trigger.tokens:,} tokens" if trigger.tokens is not None else f"{trigger.at or 1:.0%} of the window"
+        level = f"{trigger.tokens:,} tokens" if trigger.tokens is not None else _share(trigger.at)
         reserve = f" less {trigger.reserve:,}" if trigger.reserve else ""
         verb = "reach" if trigger.comparison == ">=" else "exceed"
         least = f", with at least {trigger.minimum_messages} messages" if trigger.minimum_messages else ""
@@ -57,6 +63,10 @@ def _trigger(trigger: Any, measured: str) -> str:
     if isinstance(trigger, MessageCount):
         return f"when the window holds more than {trigger.more_than} messages"
     return "always"
+
+
+def _share(at: float | None) -> str:
+    return "the window" if at is None else f"{at:.0%} of the window"
 
 
 def _what(stage: Stage) -> str:
@@ -69,7 +79,9 @@ def _what(stage: Stage) -> str:
         return f"tool results are changed by {type(rule).__name__}"
     source = "the whole view" if stage.summary_input == "view" else "what is cut"
     merged = "" if stage.merge_previous else ", from the raw log each time"
-    return f"{_cut(stage.cut)}; {source} is summarised{merged}"
+    split = ", the beginning of a turn that is cut apart from it" if stage.split_turn else ""
+    behind = ", with lists of the files that were read and changed" if isinstance(stage.appendix, FileLists) else ""
+    return f"{_cut(stage.cut)}; {source} is summarised{merged}{split}{behind}"
 
 
 def _cut(cut: Any) -> str:
@@ -78,6 +90,9 @@ def _cut(cut: Any) -> str:
     if isinstance(cut, KeepTokens):
         place = "a prompt" if cut.boundary == "turn" else "a response or a prompt"
         return f"about {cut.tail_tokens:,} recent tokens stay, cut back to {place}"
+    if isinstance(cut, KeepTokensForward):
+        second = "" if cut.base == "tail" else ", counted from behind the last compaction"
+        return f"about {cut.tail_tokens:,} recent tokens stay, cut forward to a message that is no tool result{second}"
     if isinstance(cut, KeepMessages):
         return f"the newest {cut.messages} messages stay"
     return "nothing stays but the summary"

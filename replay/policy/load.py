@@ -69,7 +69,7 @@ def spec(made: Policy) -> dict[str, Any]:
 
 def spec_hash(made: Policy) -> str:
     """First 16 hex digits of the SHA-256 of the spec; names and prose do not count."""
-    table = {k: v for k, v in spec(made).items() if k not in ("name", "summary", "notes", "proof")}
+    table = {k: v for k, v in spec(made).items() if k not in ("name", "summary", "notes", "proof", "explained")}
     return hashlib.sha256(orjson.dumps(table, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from replay.policy.appendices import APPENDICES
 from replay.policy.cuts import CUTS
+from replay.policy.cuts_forward import FORWARD_CUTS
 from replay.policy.estimators import ESTIMATORS
 from replay.policy.measures import MEASURES
 from replay.policy.reactive import REACTIVE_RULES
@@ -17,10 +19,11 @@ PARTS: Mapping[str, Mapping[str, type]] = {
     "estimator": ESTIMATORS,
     "measure": MEASURES,
     "trigger": TRIGGERS,
-    "cut": CUTS,
+    "cut": {**CUTS, **FORWARD_CUTS},
     "tool_results": TOOL_RESULT_RULES,
     "rendering": RENDERINGS,
     "replacement": REPLACEMENTS,
+    "appendix": APPENDICES,
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,
 }

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from replay.policy.base import CutRule, Measure, Reinjection, Replacement, ToolResultRule, Trigger
+from replay.policy.base import Appendix, CutRule, Measure, Reinjection, Replacement, ToolResultRule, Trigger
 from replay.policy.measures import Estimated
 from replay.policy.reactive import ForceStage, GiveUp
 from replay.policy.replacements import SummaryMessage
+from replay.policy.summarising import SplitTurn
 from replay.policy.triggers import Always
 
-Scope = Literal["before-step", "after-turn"]
+Scope = Literal["before-step", "after-step", "turn-start", "after-turn", "before-turn"]
+"""When a stage is considered: before each request; before a request that continues a turn; before the first
+request of a turn, with the prompt; at the end of a turn that the model ended; before a prompt is taken in,
+however the turn before it ended."""
 Proof = Literal["wire", "code", "examples", "write-up", "baseline"]
 
 
@@ -30,6 +34,20 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """Why views of a capture differ from the preset's on purpose."""
+
+    what: str
+    """Kind of difference, as `policies verify` names it; `*` matches any."""
+    reason: str
+    """A sentence on why that is no error of the preset."""
+    scenario: str = "*"
+    """Captures that it holds for, as a file pattern."""
+    requests: tuple[int, ...] = ()
+    """First and last request that it holds for; empty: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """When a change of the window is considered, and what it is.
 
@@ -45,6 +63,10 @@ class Stage:
     replacement: Replacement = field(default_factory=SummaryMessage, metadata=_part("replacement"))
     sections: tuple[str, ...] = ()
     """Section names of the harness's summary, in order."""
+    split_turn: SplitTurn | None = None
+    """How a turn that is cut in two is summarised; None: like everything else."""
+    appendix: Appendix | None = field(default=None, metadata=_part("appendix"))
+    """What is written behind the summary from the log itself."""
     summary_input: Literal["cut", "view"] = "cut"
     """What the summariser reads: what is cut, or the whole view with the tail that stays."""
     merge_previous: bool = True
@@ -71,5 +93,9 @@ class Policy:
     layers: tuple[Layer, ...] = ()
     reinjection: Reinjection | None = field(default=None, metadata=_part("reinjection"))
     reactive: GiveUp | ForceStage = field(default_factory=GiveUp, metadata=_part("reactive"))
+    usage_survives_restart: bool = True
+    """A new process of the harness still knows what the last call was billed."""
     notes: tuple[str, ...] = ()
     """Sentences on what is imitated on purpose and what is not modelled."""
+    explained: tuple[Explained, ...] = ()
+    """Stated reasons for differences between this preset and captures of the harness."""

@@ -18,12 +18,14 @@ class SummaryMessage:
     role: Literal["system", "user", "assistant"] = "user"
     frame: str = ""
     """Text in front of the summary."""
+    end: str = ""
+    """Text behind it."""
     position: Literal["head", "last"] = "head"
     """`head`: after pinned system messages, before the tail. `last`: behind everything."""
 
     def message(self, summary: str) -> Message:
         """The framed summary as a message that is in no log."""
-        return Message(index=-1, role=self.role, blocks=(Text(text=self.frame + summary),), origin="summary")
+        return Message(index=-1, role=self.role, blocks=(Text(text=self.frame + summary + self.end),), origin="summary")
 
     def place(self, summary: Inserted, pinned: tuple[Span, ...], tail: tuple[Item, ...]) -> tuple[Item, ...]:
         """Pinned messages, then summary and tail in the stated order."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from replay.readers.claude_code_files import subagent_files
 from replay.readers.openhands_sessions import companion_events
 from replay.readers.registry import claimed
+from replay.readers.wire import capture_files
 
 _HEAD_BYTES = 1 << 16
 _GEMINI_SESSION = re.compile(rb'"sessionId"\s*:\s*"([\w-]{1,100})"')
@@ -51,4 +52,4 @@ def side_files(path: Path) -> tuple[Path, ...]:
 
 
 _CLAIMS: Sequence[Callable[[Path], tuple[Path, ...]]] = (
-    subagent_files, side_files, companion_events, stored_parts, agent_recordings, claimed)
+    subagent_files, side_files, companion_events, stored_parts, agent_recordings, capture_files, claimed)

@@ -161,11 +161,11 @@ class _Reader:
         self.calls = {str(part["functionCall"].get("id")) for row in listed for part in self._parts(row)
                       if isinstance(part.get("functionCall"), dict)}
         for row in listed:
-            kind = row.value.get("type")
+            kind = str(row.value.get("type"))
             if kind not in _TYPES:
                 self.odd.add(kind, row.line, row.byte)
                 continue
-            _HANDLERS[str(kind)](self, row)
+            _HANDLERS[kind](self, row)
         self._bill()
         return self.log.thread.build()
 
@@ -179,13 +179,13 @@ class _Reader:
 
     def user(self, row: _Row) -> None:
         self.count += 1
-        subtype = row.value.get("subtype")
+        subtype = row.value.get("subtype") if isinstance(row.value.get("subtype"), str) else None
         origin: Origin | None = None
-        if subtype in _NUDGES or row.value.get("provenance") in _NUDGES:
+        if subtype in _NUDGES or str(row.value.get("provenance")) in _NUDGES:
             origin = "nudge"
         elif subtype == "mid_turn_user_message":
             origin = "human"
-        self.log.user(self._parts(row), origin, str(subtype) if subtype else None, **self._more(row))
+        self.log.user(self._parts(row), origin, subtype, **self._more(row))
 
     def assistant(self, row: _Row) -> None:
         self.count += 1

@@ -72,7 +72,7 @@ class Recording:
         if not isinstance(value, dict):
             self.notes.append(not_an_object(line or 1, byte or 0, value))
             return
-        kind, name = value.get("type"), value.get("id")
+        kind, name = str(value.get("type")), value.get("id")
         if kind not in TYPES:
             self.odd.add(kind, line or 0, byte or 0)
             return

@@ -111,7 +111,7 @@ class SessionReader:
         for call, told in calls:
             if isinstance(agent := told.get("agentId"), str):
                 self.agents[agent] = call.id
-            if told.get("id") not in self._answered:
+            if str(told.get("id")) not in self._answered:
                 parts.extend(_result_parts(call, told))
         failed = [str(told.get("id")) for _, told in calls if told.get("status") in _FAILED]
         if parts:
@@ -137,7 +137,7 @@ class SessionReader:
         event, self._history = self._history, None
         if event is None:
             return
-        messages = [m for m in event.value if isinstance(m, dict) and m.get("type") in _ROLES]
+        messages = [m for m in event.value if isinstance(m, dict) and str(m.get("type")) in _ROLES]
         if event.value and not messages:
             self.recording.notes.append(ReadNote(code="bad-history", line=event.line, byte=event.byte, text=(
                 "a rewritten history without messages in it; the window stays as it was")))

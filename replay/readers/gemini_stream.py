@@ -64,14 +64,14 @@ class _Run:
     """The record with which that response began."""
 
     def add(self, value: dict[str, Any], record: Record) -> None:
-        kind = value.get("type")
+        kind = str(value.get("type"))
         if kind == "message" and "timestamp" not in value and "delta" not in value:
             self.foreign.append(record)
             return
         self._own_up()
         if kind in _ENDS and not (kind == "message" and value.get("role") == "assistant"):
             self._respond()
-        if handler := _EVENTS.get(str(kind)):
+        if handler := _EVENTS.get(kind):
             handler(self, value, record)
         else:
             self.odd.add(kind, record.line, record.byte)

@@ -134,8 +134,7 @@ class SessionLog:
             usage = self._usage(message, group, len(groups), group is groups[-1])
             if blocks:
                 self.thread.respond(blocks, usage, model=self.model, time=_ended(message), error=error,
-                                    request_id=None, id=message.id or None, line=message.line,
-                                    extra=leftover(message.info, *_INFO))
+                                    id=message.id or None, line=message.line, extra=leftover(message.info, *_INFO))
                 self._results(message, tools, is_last)
             elif group is groups[-1]:
                 self.thread.fail("no response was recorded", usage, model=self.model, time=_ended(message))

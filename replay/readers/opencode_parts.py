@@ -26,12 +26,12 @@ _SEALED = frozenset({"signature", "reasoningEncryptedContent", "redactedData"})
 def user_blocks(parts: Sequence[Mapping[str, Any]], odd: OddTypes, line: int | None) -> Iterator[tuple[bool, Block]]:
     """The blocks of a user message, each with whether the program wrote it."""
     for part in parts:
-        kind = part.get("type")
+        kind = str(part.get("type"))
         if kind == "text":
             if isinstance(part.get("text"), str) and not part.get("ignored"):
                 yield bool(part.get("synthetic")), Text(text=part["text"])
         elif kind == "file":
-            if part.get("mime") not in _AS_TEXT:
+            if str(part.get("mime")) not in _AS_TEXT:
                 yield bool(part.get("synthetic")), file_block(part)
         elif kind == "subtask":
             yield True, Text(text=RUN_BY_PERSON)
@@ -42,7 +42,7 @@ def user_blocks(parts: Sequence[Mapping[str, Any]], odd: OddTypes, line: int | N
 
 def response_block(part: Mapping[str, Any], odd: OddTypes, line: int | None) -> Block | None:
     """The block of a part of a response that is no tool call; None for what the model never sees."""
-    kind = part.get("type")
+    kind = str(part.get("type"))
     if kind == "text":
         text = part.get("text")
         return Text(text=text) if isinstance(text, str) and text else None

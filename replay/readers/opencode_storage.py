@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,39 @@ _NAME = re.compile(r"[\w-]+")
 def from_storage(session: StoredSession, path: Path) -> list[StoredSession]:
     """A session file's session with the messages that lie beside it, then the sessions of its sub-agents."""
     root = path.absolute().parent.parent.parent
-    found, queue = [session], [session]
-    seen = {session.id}
+    _fill(session, root)
+    found = [session]
+    for file in children_of(path):
+        info = _read(file, session.notes)
+        if info is not None:
+            found.append(StoredSession(info))
+            _fill(found[-1], root)
+    return found
+
+
+def children_of(path: Path) -> tuple[Path, ...]:
+    """The files of the sub-agents of a session file's session, and of theirs."""
+    folder = path.parent
+    if folder.parent.name != "session" or not path.stem.startswith("ses_"):
+        return ()
+    below = _by_parent(folder, folder.stat().st_mtime_ns)
+    found: list[Path] = []
+    queue = [path.stem]
     while queue:
-        current = queue.pop(0)
-        _fill(current, root)
-        for name in _started(current):
-            if name not in seen and (child := _session(root, name)) is not None:
-                seen.add(name)
-                found.append(child)
-                queue.append(child)
+        fresh = [file for file in below.get(queue.pop(0), ()) if file not in found and file != path]
+        found += fresh
+        queue += [file.stem for file in fresh]
+    return tuple(found)
+
+
+@lru_cache(maxsize=8)
+def _by_parent(folder: Path, changed: int) -> dict[str, list[Path]]:  # noqa: ARG001 - part of the cache's key
+    """The session files of a folder by the session that each belongs to; `changed` tells when to look again."""
+    found: dict[str, list[Path]] = {}
+    for file in sorted(folder.glob("ses_*.json")):
+        info = _read(file, [])
+        if info is not None and isinstance(info.get("parentID"), str):
+            found.setdefault(info["parentID"], []).append(file)
     return found
 
 
@@ -65,25 +89,7 @@ def _read(file: Path, notes: list[ReadNote]) -> dict[str, Any] | None:
     return None
 
 
-def _started(session: StoredSession) -> Iterator[str]:
-    """Ids of the sessions that tool calls of a session started."""
-    for message in session.messages:
-        for part in message.parts:
-            if name := child_of(part):
-                yield name
-
-
 def child_of(part: dict[str, Any]) -> str | None:
     """The id of the session that a tool part started."""
     told = mapping(mapping(part.get("state")).get("metadata"))
     return plain(told.get("sessionId")) or plain(told.get("sessionID"))
-
-
-def _session(root: Path, name: str) -> StoredSession | None:
-    if not _NAME.fullmatch(name):
-        return None
-    for file in (root / "session").glob(f"*/{name}.json"):
-        info = _read(file, [])
-        if info is not None:
-            return StoredSession(info)
-    return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replay.readers.common import json_text, seconds
-from replay.readers.otel_spans import Kind, Span, Spans
+from replay.readers.otel_spans import Gathering, Kind, Span
 from replay.readers.otel_usage import counts_of
 from replay.readers.otel_values import decoded
 
@@ -46,8 +46,9 @@ def inner_values(value: Any, depth: int = 0) -> Iterator[Any]:
         yield value
 
 
-def add_opik(spans: Spans, native: Mapping[str, Any], line: int | None) -> None:
+def add_opik(spans: Gathering, native: Mapping[str, Any], line: int | None) -> None:
     """Take in an Opik trace or span."""
+    spans.sources.add("opik")
     is_span = "trace_id" in native
     own = _text(native.get("id")) or ""
     trace = _text(native.get("trace_id")) if is_span else own
@@ -60,7 +61,8 @@ def add_opik(spans: Spans, native: Mapping[str, Any], line: int | None) -> None:
     spans.add(Span(
         id=own if is_span else f"trace {own}", trace=trace or own, name=_text(native.get("name")) or "", kind=kind,
         parent=(_text(native.get("parent_span_id")) or f"trace {trace}") if is_span else None,
-        order=len(spans.found), start=seconds(native.get("start_time")), end=seconds(native.get("end_time")),
+        order=len(spans.found), is_trace=not is_span,
+        start=seconds(native.get("start_time")), end=seconds(native.get("end_time")),
         thread=_text(native.get("thread_id")), agent=None,
         prompt=spans.turns.of(native.get("input")) if is_llm or not is_span else None,
         answer=spans.turns.of(native.get("output"), "assistant") if is_llm or not is_span else None,
@@ -75,8 +77,9 @@ def _opik_error(told: Any) -> str | None:
     return str(told.get("message") or told.get("exception_type") or "error")
 
 
-def add_langfuse(spans: Spans, native: Mapping[str, Any], line: int | None) -> None:
+def add_langfuse(spans: Gathering, native: Mapping[str, Any], line: int | None) -> None:
     """Take in a Langfuse trace with its observations, or one observation."""
+    spans.sources.add("langfuse")
     if not isinstance(native.get("observations"), list):
         _observation(spans, native, None, None, line)
         return
@@ -86,14 +89,14 @@ def add_langfuse(spans: Spans, native: Mapping[str, Any], line: int | None) -> N
     thread = _text(trace.get("sessionId"))
     spans.add(Span(
         id=f"trace {own}", parent=None, trace=own, name=_text(trace.get("name")) or "", kind="agent",
-        order=len(spans.found), start=seconds(trace.get("timestamp")), thread=thread,
+        order=len(spans.found), is_trace=True, start=seconds(trace.get("timestamp")), thread=thread,
         prompt=spans.turns.of(trace.get("input")), answer=spans.turns.of(trace.get("output"), "assistant"), line=line))
     for observation in native["observations"]:
         if isinstance(observation, dict):
             _observation(spans, observation, own, thread, line)
 
 
-def _observation(spans: Spans, native: Mapping[str, Any], trace: str | None, thread: str | None,
+def _observation(spans: Gathering, native: Mapping[str, Any], trace: str | None, thread: str | None,
                  line: int | None) -> None:
     name = str(native.get("type"))
     if name not in _LANGFUSE:

@@ -42,12 +42,38 @@ class Turn:
 class Turns:
     """Turns of native messages; a message that was seen before costs little."""
 
+    cut: int = 0
+    """Values that begin like messages but are cut."""
     _known: dict[bytes, tuple[Turn, ...]] = field(default_factory=dict)
+    _last: tuple[list[Any], list[tuple[Turn, ...]]] = ([], [])
+    """The prompt before, and the turns of each of its messages."""
 
     def of(self, value: Any, role: Role = "user") -> tuple[Turn, ...] | None:
         """The turns in a value of any spelling; None where it holds none. Bare text is said by `role`."""
-        found = [turn for native in _natives(decoded(value), role, 0) for turn in self._turns(native)]
-        return tuple(found) or None
+        value = decoded(value)
+        if isinstance(value, str) and value.startswith(("[{", '{"')):
+            self.cut += 1
+            return None
+        if role == "user" and isinstance(value, list) and len(value) > 1:
+            return tuple(self._prompt(value)) or None
+        return tuple(turn for native in _natives(value, role, 0) for turn in self._turns(native)) or None
+
+    def _prompt(self, rows: list[Any]) -> Iterator[Turn]:
+        """The turns of a list of messages; most begin with the messages of the list before."""
+        before, known = self._last
+        common = 0
+        for row, old in zip(rows, before, strict=False):
+            if row != old:
+                break
+            common += 1
+        found = known[:common]
+        if common or all(isinstance(row, dict) and "role" in row for row in rows):
+            found += [tuple(turn for native in _natives(row, "user", 1) for turn in self._turns(native))
+                      for row in rows[common:]]
+            self._last = rows, found
+            yield from (turn for turns in found for turn in turns)
+        else:
+            yield from (turn for native in _natives(rows, "user", 0) for turn in self._turns(native))
 
     def _turns(self, native: dict[str, Any]) -> tuple[Turn, ...]:
         try:

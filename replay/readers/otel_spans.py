@@ -41,6 +41,8 @@ class Span:
     kind: Kind
     order: int
     """Its place in the file."""
+    is_trace: bool = False
+    """It stands for its trace as a whole."""
     start: float | None = None
     end: float | None = None
     thread: str | None = None
@@ -62,7 +64,7 @@ class Span:
 
 
 @dataclass
-class Spans:
+class Gathering:
     """Gathers the spans of a source."""
 
     found: list[Span] = field(default_factory=list)
@@ -70,6 +72,8 @@ class Spans:
     turns: Turns = field(default_factory=Turns)
     odd: OddTypes = field(default_factory=lambda: OddTypes("span kind"))
     resource: dict[str, Any] = field(default_factory=dict)
+    sources: set[str] = field(default_factory=set)
+    """Which of `otlp`, `opik` and `langfuse` the spans came from."""
     seen: set[tuple[str, str]] = field(default_factory=set)
 
     def add(self, span: Span) -> None:
@@ -83,6 +87,7 @@ class Spans:
 
     def otlp(self, document: Mapping[str, Any], line: int | None) -> None:
         """Take in the spans of an OTLP envelope."""
+        self.sources.add("otlp")
         for resource, native in _otlp(document):
             for name, value in resource.items():
                 self.resource.setdefault(name, value)
@@ -95,7 +100,7 @@ class Spans:
         told = attributes_of(native.get("attributes"))
         events = list(_events(native))
         kind = kind_of(told)
-        prompt, answer, system = self._content(told, events)
+        prompt, answer, system = self._content(told, events, kind)
         return Span(
             id=_text(native.get("spanId")) or "", parent=_text(native.get("parentSpanId")),
             trace=_text(native.get("traceId")) or "", name=_text(native.get("name")) or "", kind=kind,
@@ -109,7 +114,7 @@ class Spans:
             call_id=_named(told, "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id"),
             result=_result(told), line=line)
 
-    def _content(self, told: Mapping[str, Any], events: list[tuple[str, dict[str, Any]]],
+    def _content(self, told: Mapping[str, Any], events: list[tuple[str, dict[str, Any]]], kind: Kind,
                  ) -> tuple[tuple[Turn, ...] | None, tuple[Turn, ...] | None, str | None]:
         """Prompt, answer and instructions: from attributes, else from events."""
         told = {**told, **{k: v for name, inner in events if name.endswith("operation.details")
@@ -120,6 +125,9 @@ class Spans:
         answer = answer or self._vercel(told)
         if prompt is None and answer is None:
             prompt, answer = self._from_events(events)
+        if prompt is None and answer is None and kind == "llm":
+            prompt = self.turns.of(told.get("input.value"))
+            answer = self.turns.of(told.get("output.value"), "assistant")
         system = instructions(self.turns.of(told.get("gen_ai.system_instructions"), "system"))
         return prompt, answer, system
 

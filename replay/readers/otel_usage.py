@@ -44,7 +44,7 @@ class Counts(NamedTuple):
 
 def counts_of(native: Mapping[str, Any]) -> Counts | None:
     """The counts in a span's attributes or usage object; None where there are none."""
-    flat = dict(_flat(native))
+    flat = dict(_flat(native)) if any(isinstance(value, dict) for value in native.values()) else native
     found = Counts(*(_first(flat, names) for names in (_INPUT, _OUTPUT, _READ, _WRITTEN, _THOUGHT, _TOTAL)))
     return found if any(found) else None
 

@@ -21,7 +21,7 @@ def plain_value(value: Any) -> Any:
             return [plain_value(item) for item in _values(inner)]
         if key == "kvlistValue":
             return attributes_of(_values(inner))
-    return None if not value else value
+    return value or None
 
 
 def _values(inner: Any) -> list[Any]:

@@ -51,7 +51,9 @@ READERS: Mapping[str, str] = {
     "openhands": "replay.readers.openhands:OpenHands",
     "atif": "replay.readers.atif:Atif",
     "gemini-cli": "replay.readers.gemini:GeminiCli",
+    "wire": "replay.readers.wire:Wire",
     "rewindow": "replay.readers.rewindow:Rewindow",
+    "otel": "replay.readers.otel:Spans",
 }
 """Format name to `module:Class`."""
 

@@ -27,31 +27,6 @@ LITERAL = ("<script>window.pwned=1</script>", "**bold**", "# heading", "[a](http
 
 
 @pytest.fixture(scope="module")
-def address(run: Path) -> Iterator[str]:
-    """The dashboard, started as the command starts it, on a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "replay.cli", "dashboard", str(run), "--port", str(port)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
-        try:
-            _wait(f"http://127.0.0.1:{port}/", server)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-
-
-def _wait(url: str, server: subprocess.Popen[str]) -> None:
-    for _ in range(300):
-        if server.poll() is not None:
-            pytest.fail(f"the dashboard ended: {server.stdout.read() if server.stdout else ''}")
-        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(url):
-            return
-        time.sleep(0.1)
-    pytest.fail("the dashboard did not answer within 30 s")
-
-
-@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """Debian's Chromium; skipped where it or Playwright is absent."""
     path = shutil.which("chromium")
@@ -62,6 +37,42 @@ def chromium() -> Iterator[Any]:
         browser = session.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(run: Path, chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The dashboard, started as the command starts it, on a free port; only where there is a browser to look at it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "replay.cli", "dashboard", str(run), "--port", str(port)]
+    log = tmp_path_factory.mktemp("dashboard") / "log.txt"
+    # A file, not a pipe: Streamlit says goodbye when it is stopped, and a closed pipe would keep it from stopping.
+    with log.open("w") as said, subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said) as server:
+        try:
+            _wait(f"http://127.0.0.1:{port}/", server, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            _stop(server)
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        raise
+
+
+def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(300):
+        if server.poll() is not None:
+            pytest.fail(f"the dashboard ended: {log.read_text()}")
+        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(url):
+            return
+        time.sleep(0.1)
+    pytest.fail("the dashboard did not answer within 30 s")
 
 
 @pytest.fixture
@@ -80,6 +91,12 @@ def page(chromium: Any, address: str) -> Iterator[Any]:
 
 def _see(page: Any, text: str) -> None:
     page.get_by_text(text).first.wait_for(timeout=PATIENCE)
+
+
+def _at_step(page: Any, step: int) -> None:
+    """Wait until the address and the page both are at a step."""
+    page.wait_for_function(f"location.search.includes('step={step}') "
+                           f"&& document.querySelector('input[type=number]').value === '{step}'", timeout=PATIENCE)
 
 
 def test_the_compare_page_shows_the_run(page: Any) -> None:
@@ -110,17 +127,20 @@ def test_hostile_text_stands_literally_in_the_step_browser(page: Any) -> None:
 
 
 def test_the_step_browser_labels_differences_and_walks(page: Any) -> None:
-    """Both views stand side by side with words on the differences; a key goes to the next change and back works."""
+    """Both views stand side by side with words on the differences; buttons, keys and the way back change the step."""
     page.goto("/step?session=plain&step=7&a=decode-adr18%3Atrigger.at%3D0.4%2Ctail_tokens%3D200&b=full-history")
     page.wait_for_selector(".rw-views .rw-cell", timeout=PATIENCE)
     assert "missing" in page.locator(".rw-legend").inner_text()
     assert 2 == page.locator(".rw-card").count()
 
-    page.keyboard.press("d")
-    page.wait_for_url("**step=11**", timeout=PATIENCE)
-    page.wait_for_function("document.querySelector('input[type=number]').value === '11'", timeout=PATIENCE)
+    page.get_by_role("button", name="Next change").click(timeout=PATIENCE)
+    _at_step(page, 11)
+    page.keyboard.press("p")
+    _at_step(page, 10)
     page.go_back()
-    page.wait_for_function("document.querySelector('input[type=number]').value === '7'", timeout=PATIENCE)
+    _at_step(page, 11)
+    page.go_back()
+    _at_step(page, 7)
 
 
 def test_a_session_goes_along_to_the_other_page(page: Any) -> None:

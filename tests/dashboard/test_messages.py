@@ -44,7 +44,7 @@ def test_plain_text_is_refused_as_markup() -> None:
 
 def test_a_chart_of_many_points_keeps_its_layers() -> None:
     """Window, overflow band, lines, thresholds, marks and the clickable points are there."""
-    curve = pd.DataFrame({"policy": "a", "step": range(1, 6_001), "tokens": range(6_000), "how": "counted",
+    curve = pd.DataFrame({"policy": "a", "step": range(1, 4_001), "tokens": range(4_000), "how": "counted",
                           "status": "sent", "estimated_tokens": 1.0, "threshold": 900.0, "sent": True})
     marks = pd.DataFrame({"policy": ["a"], "step": [4], "tokens": [3], "mark": [MARKS[0]], "reason": ["r"],
                           "estimated_tokens": [1.0], "threshold": [2.0], "tokens_before": [9.0], "tokens_after": [1.0]})

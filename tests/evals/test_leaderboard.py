@@ -200,6 +200,23 @@ def test_the_front_prefers_losses_over_sizes() -> None:
     assert set() == front({"p": {"s": {}}})
 
 
+def test_axes_count_the_sessions_that_have_them() -> None:
+    """A session without an edit still counts for cost; below six with all axes nothing is decided."""
+    data: Data = {"a": _quality(1, 0.99, 0.99, 1), "b": _quality(2, 0.9, 0.9, 2)}
+    for rows in data.values():
+        for session in list(rows)[:12]:
+            rows[session]["edit_safety"] = None
+    assert {"a"} == front(data)
+    assert "a" == leaderboard.recommend(data, 20)["policy"]
+
+    for rows in data.values():
+        for session in list(rows)[:17]:
+            rows[session]["edit_safety"] = None
+    advice = leaderboard.recommend(data, 20)
+    assert None is advice["policy"]
+    assert "only 3 of 20 have all of repair-adjusted cost, edit safety, instruction retention" in str(advice["why"])
+
+
 def test_a_recommendation_with_its_uncertainty() -> None:
     """One policy that beats the rest on all axes is recommended; what is unsure and what would change it is said."""
     data: Data = {"a": _quality(1, 0.99, 0.99, 1), "b": _quality(2, 0.9, 0.9, 2)}

@@ -70,7 +70,7 @@ def test_one_pair_shows_nothing() -> None:
     found = paired([5.0], [2.0])
 
     assert found is not None
-    assert (3.0, 1.0, 0.0, None) == (found.difference, found.p, found.level, found.mde)
+    assert (3.0, 1.0, 0.0, None) == (found.difference, found.p, found.coverage, found.mde)
 
 
 def test_clusters_are_the_unit_of_test_and_interval() -> None:

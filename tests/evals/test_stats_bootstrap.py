@@ -51,18 +51,18 @@ def test_sign_flip_interval_inverts_the_test() -> None:
             assert (found.low < value < found.high) == (smaller > 0.025)
 
 
-@pytest.mark.parametrize(("n", "level"), [(2, 0.5), (3, 0.75), (5, 0.9375), (6, 0.96875)])
-def test_few_clusters_say_what_they_cover(n: int, level: float) -> None:
-    """Below six clusters the ends are the extremes and the level is what they cover, not 95 %."""
+@pytest.mark.parametrize(("n", "coverage"), [(2, 0.5), (3, 0.75), (5, 0.9375), (6, 0.96875)])
+def test_few_clusters_say_what_they_cover(n: int, coverage: float) -> None:
+    """Below six clusters the ends are the extremes and the coverage is what they cover, not 95 %."""
     found = interval(np.arange(n, dtype=float))
 
-    assert (0.0, n - 1.0, level) == (found.low, found.high, found.level)
+    assert (0.0, n - 1.0, coverage) == (found.low, found.high, found.coverage)
 
 
 def test_one_cluster_covers_nothing() -> None:
-    """A single value, or any number in a single cluster, has an interval of level 0."""
-    assert 0.0 == interval([3.0]).level
-    assert 0.0 == interval([3.0, 4.0, 5.0], clusters=["a", "a", "a"]).level
+    """A single value, or any number in a single cluster, has an interval of coverage 0."""
+    assert 0.0 == interval([3.0]).coverage
+    assert 0.0 == interval([3.0, 4.0, 5.0], clusters=["a", "a", "a"]).coverage
 
 
 def test_no_value_is_an_error() -> None:
@@ -202,3 +202,14 @@ def test_ratio_columns_divide_by_what_was_drawn() -> None:
     found = column_intervals(Clustered(0.4 * sizes, sizes))[0]
 
     assert pytest.approx((0.4, 0.4)) == (found.low, found.high)
+
+
+def test_corrections_that_cannot_be_made_are_not() -> None:
+    """One giant among many, or a column that one cluster alone holds, falls back to the plain interval."""
+    giant = interval(np.array([0.0] * 59 + [1e9]))
+    alone = np.full((40, 1), np.nan)
+    alone[7] = 3.0
+    only = column_intervals(grouped(alone), method="bca")[0]
+
+    assert 0 <= giant.low <= giant.high
+    assert (3.0, 3.0) == (only.low, only.high)

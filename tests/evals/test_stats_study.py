@@ -144,7 +144,7 @@ def test_few_units_use_exact_flips_and_say_their_level(tmp_path: Path) -> None:
     found = _report(_outcomes(tmp_path, raw="0000", new="1110"))
     new = _arm(found, "new")
 
-    assert ("sign-flip", 0.875, None) == (found["interval"], new["level"], new["non_inferior"])
+    assert ("sign-flip", 0.875, None) == (found["interval"], new["coverage"], new["non_inferior"])
     assert (0.0, 1.0) == (new["low"], new["high"])
 
 
@@ -181,6 +181,7 @@ def test_order_of_rows_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "message"), [
     ("arm,unit,ok\nraw,a,1\nraw,b,maybe\n", r"table\.csv:3: ok: 'maybe' is not a finite number"),
     ('arm,unit,ok\nraw,"a\nb",1\n\nraw,c,1e999\n', r"table\.csv:5: ok: '1e999' is not a finite number"),
+    ("arm,unit,ok\nraw,a,1_0\n", r"table\.csv:2: ok: '1_0' is not a finite number"),
     ("arm,unit,ok\nraw,,1\n", r"table\.csv:2: unit: empty, but every row needs one"),
     ("arm,task,ok\nraw,a,1\n", r"table\.csv: no column called 'unit'; known: arm, ok, task"),
     ("arm,unit,ok,ok\nraw,a,1,1\n", r"table\.csv: ok: more than one column has this name"),
@@ -195,10 +196,11 @@ def test_one_clear_line_for_wrong_tables(tmp_path: Path, text: str, message: str
 
 @pytest.mark.parametrize(("raw", "message"), [
     (b"", "expected a table with a header"),
-    (b"arm,unit,ok\nraw,a,1,7,8\nraw,b,1,7\nraw,c,1\n", "Expected 3 fields|more fields than the header"),
-    (b"arm,unit,ok\nraw,a,1\nraw,b,1,2,3\n", r"table\.csv:3: Expected 3 fields in line 3, saw 5"),
-    (b"arm,unit,ok\nraw\xff,a,1\n", "not UTF-8"),
-    (b"arm,un\xffit,ok\nraw,a,1\n", "not UTF-8"),
+    (b"arm,unit,ok\nraw,a,1\n\nraw,b,1,2,3\n", r"table\.csv:4: expected 3 fields as in the header, found 5"),
+    (b"arm,unit,ok\nraw,a\n", r"table\.csv:2: expected 3 fields as in the header, found 2"),
+    (b'arm,unit,ok\nraw,a,1\nraw,"b,1\n', r"table\.csv:3: not valid CSV: unexpected end of data"),
+    (b"arm,unit,ok\nraw,a,1\nraw\xff,b,1\n", r"table\.csv:3: not UTF-8"),
+    (b"arm,un\xffit,ok\nraw,a,1\n", r"table\.csv:1: not UTF-8"),
 ])
 def test_files_that_are_no_tables(tmp_path: Path, raw: bytes, message: str) -> None:
     """Such a file cannot be read at all."""

@@ -47,7 +47,8 @@ class LastFirst:
 
     def place(self, summary: Inserted, pinned: tuple[Span, ...], tail: tuple[Item, ...]) -> tuple[Item, ...]:
         """The last message, the others, then the summary."""
-        kept = [Span(i, i + 1) for item in (*pinned, *tail) if isinstance(item, Span) for i in range(item.start, item.stop)]
+        spans = [item for item in (*pinned, *tail) if isinstance(item, Span)]
+        kept = [Span(i, i + 1) for span in spans for i in range(span.start, span.stop)]
         return (kept[-1], *kept[:-1], summary)
 
 
@@ -207,7 +208,9 @@ def test_lineage_of_a_fold(session: str, files: dict[str, str], capsys: pytest.C
     """What left the view is summarised, the system message stays, the summary's place in the view is given."""
     document = shown(capsys, session, "--step", "3", "-p", files["fold"], "--as", "openai")
 
-    assert {"kept": [0, 4, 5], "elided": [], "summarised": [1, 2, 3], "dropped": [], "injected": [1]} == document["lineage"]
+    fates = {"kept": [0, 4, 5], "elided": [], "summarised": [1, 2, 3], "dropped": [], "injected": [1]}
+
+    assert fates == document["lineage"]
     assert document["messages"][1]["content"].startswith("So far: ## Goal\n- Fix a.py")
     assert ("compact_checkpoint", "alternative") == (document["projection_mode"], document["lane"])
     assert {"kind", "reason", "estimated_tokens", "threshold"} <= set(document["events"][0])
@@ -249,7 +252,8 @@ def test_every_label(session: str, files: dict[str, str], capsys: pytest.Capture
     """Missing, added, changed, truncated and moved are told apart, seen from the first policy."""
     if policy == "shuffle":
         against = files["fold"] + ":messages=3,more_than=5"
-        Path(files["fold"]).write_text(Path(files["fold"]).read_text() + 'trigger = {use = "message-count", more_than = 1}\n')
+        with Path(files["fold"]).open("a", encoding="utf-8") as file:
+            file.write('trigger = {use = "message-count", more_than = 1}\n')
 
     assert expected == labelled(capsys, session, files.get(policy, policy), files.get(against, against))
 
@@ -258,7 +262,9 @@ def test_difference_holds_both_texts(session: str, files: dict[str, str], capsys
     """A changed message is given as both views have it."""
     found = shown(capsys, session, "--step", "2", "-p", files["mask"], "--against", "full-history")["against"]
 
-    assert [{"label": "changed", "message": 3, "role": "tool", "text": "[gone]", "against": LONG}] == found["differences"]
+    expected = {"label": "changed", "message": 3, "role": "tool", "text": "[gone]", "against": LONG}
+
+    assert [expected] == found["differences"]
     assert "full-history" == found["policy"]
 
 
@@ -275,7 +281,9 @@ def test_differences_on_the_terminal(session: str, files: dict[str, str], capsys
 
 def test_step_out_of_range(session: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A step behind the last one is a wrong call that names how many there are."""
-    assert (2, "rewindow: --step: the session has 3 steps; there is no step 4") == failed(capsys, session, "--step", "4")
+    told = "rewindow: --step: the session has 3 steps; there is no step 4"
+
+    assert (2, told) == failed(capsys, session, "--step", "4")
     assert 2 == failed(capsys, session, "--step", "0")[0]
 
 
@@ -291,7 +299,8 @@ def test_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (("-p", "decod"), "did you mean decode"), (("--against", "decod", "--step", "1"), "did you mean decode"),
-    (("-p", "decode:tail_tokns=1"), "did you mean tail_tokens"), (("--tokenizer", "o200k"), "no tokenizer called 'o200k'"),
+    (("-p", "decode:tail_tokns=1"), "did you mean tail_tokens"),
+    (("--tokenizer", "o200k"), "no tokenizer called 'o200k'"),
     (("-p", "decode", "--summariser", "emty"), "did you mean empty"), (("--index", "1"), "holds 1 sessions"),
     (("--as", "xml"), "xml"), (("--window", "0"), "0")])
 def test_wrong_calls(session: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str) -> None:
@@ -318,7 +327,8 @@ def test_control_characters_never_reach_the_terminal(tmp_path: Path, capsys: pyt
     assert not set("\x1b\x07\u202e\u202c\u2066\u2069") & set(out)
 
 
-def test_differences_are_made_harmless_too(tmp_path: Path, files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_are_made_harmless_too(tmp_path: Path, files: dict[str, str],
+                                           capsys: pytest.CaptureFixture[str]) -> None:
     """A hostile message that one view lacks is printed as text."""
     path = written(tmp_path, [{"role": "user", "content": HOSTILE}, *MESSAGES[2:]])
     assert 0 == run(path, "--step", "3", "-p", files["fold"], "--against", "full-history")

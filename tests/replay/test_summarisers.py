@@ -34,7 +34,8 @@ def log_of(script: Script) -> Log:
 def asked(log: Log, *spans: Span, previous: str | None = None, sections: tuple[str, ...] = ()) -> SummaryRequest:
     """A request over these ranges (default: the whole log) with an earlier summary."""
     earlier = (Inserted(message=summary_message(previous), kind="summary"),) if previous is not None else ()
-    return SummaryRequest(log=log, spans=spans or (Span(0, len(log)),), previous=earlier, end=len(log), sections=sections)
+    return SummaryRequest(log=log, spans=spans or (Span(0, len(log)),), previous=earlier, end=len(log),
+                          sections=sections)
 
 
 def text_of(summary: Summary | None) -> str:

@@ -166,7 +166,7 @@ def test_overhead_changes_where_the_bill_falls_alone() -> None:
 
 
 def test_error_is_judged_on_steps_that_were_not_fitted() -> None:
-    """Fitted on every other step, judged on the rest: a bill that follows the line has no error, one off by 10 % has."""
+    """Fitted on every other step, judged on the rest: a bill on the line has no error, one off by 10 % has."""
     counted = list(range(1_000, 9_000, 1_000))
     line = [1_400 + 1.2 * c for c in counted]
     off = [round(b * (1.1 if i % 2 else 1)) for i, b in enumerate(line)]

@@ -1,0 +1,174 @@
+"""Summaries without a model: invented specifics (B13) and how near a summary comes to the best of its size (B14)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from evals.metrics.base import Measurement, Trial, missing
+from evals.metrics.retention import Tally
+from evals.needs import Evidence
+from evals.spans import TextSpan, wants_of
+from evals.spans_index import block_text
+from evals.watch import VERBATIM, study, watched
+from replay.blocks import Text
+from replay.events import Event
+from replay.transcript import Message
+from replay.window import Span
+
+RARE_BLOCKS = 3
+"""An identifier in more blocks of the log than this is not specific."""
+FRAME_TOKENS = 4
+"""What a line of an ideal summary costs besides its span."""
+BOUNDS = ("evidence_floor", "evidence_ceiling", "summary_efficiency")
+_CUT_OFF = re.compile(r"\S*…")
+_CODE_LIKE = re.compile(r"[a-z0-9][A-Z]|_|\d")
+
+
+@dataclass(frozen=True)
+class Groundedness:
+    """Share of the specifics in a lane's summaries that stand nowhere in what was summarised."""
+
+    name: str = "groundedness"
+
+    def measure(self, trial: Trial) -> Iterable[Measurement]:
+        """`summary_ungrounded_share` and the number of specifics; missing without a readable summary."""
+        evidence = study(trial.session).evidence
+        found = [ungrounded(evidence, event, _head_text(trial)) for event in _summaries(trial)]
+        specifics = sum(all_of for _, all_of in found)
+        if not specifics:
+            return [missing("summary_ungrounded_share", "no summary names anything specific"),
+                    Measurement(name="summary_specifics", value=0)]
+        return [Measurement(name="summary_ungrounded_share", value=sum(bad for bad, _ in found) / specifics),
+                Measurement(name="summary_specifics", value=specifics)]
+
+
+def _summaries(trial: Trial) -> list[Event]:
+    """The events that put a summary with a text into the view, each text once."""
+    made = {e.added.message.text: e for e in trial.lane.events if e.added is not None}
+    return [e for text, e in made.items() if text.strip()]
+
+
+def _head_text(trial: Trial) -> str:
+    return "\n".join(block_text(b) for item in trial.lane.head for b in item.message.blocks)
+
+
+def ungrounded(evidence: Evidence, event: Event, besides: str = "") -> tuple[int, int]:
+    """How many of a summary's specifics are in none of the blocks that it speaks for, and how many it has.
+
+    Pinned messages and `besides`, a text in front of every view, ground a specific too.
+    """
+    if event.added is None:
+        return 0, 0
+    found = specifics(evidence, event.added.message.text)
+    pinned = tuple(Span(i, i + 1) for i in evidence.log.pinned)
+    covers = (*event.added.covers, *pinned)
+    return sum(s.text not in besides and not _stands_in(evidence, s, covers) for s in found), len(found)
+
+
+def specifics(evidence: Evidence, text: str) -> list[TextSpan]:
+    """What a summary says that can be checked word for word: paths, URLs, numbers, hashes, rare identifiers."""
+    pieces = (s for want in wants_of(_CUT_OFF.sub(" ", text)) for s in (want.parts or (want.whole,)))
+    return [s for s in dict.fromkeys(pieces) if s.kind in ("path", "number") or (
+        s.kind == "identifier" and _CODE_LIKE.search(s.text) and evidence.index.frequency(s.text) <= RARE_BLOCKS)]
+
+
+def _stands_in(evidence: Evidence, span: TextSpan, covers: Sequence[Span]) -> bool:
+    """Whether a message of the ranges holds a span."""
+    index = evidence.index
+    places = index.quick_places(span)
+    for cover in covers:
+        low, high = index.first_unit[cover.start], index.first_unit[cover.stop]
+        if any(index.unit_holds(u, span) for u in places[bisect_left(places, low):bisect_left(places, high)]):
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class SummaryBounds:
+    """Retention with empty summaries, with the best ones of the same size, and where the lane stands between them.
+
+    The best ones know the recorded future: no summariser could reach them on line.
+    """
+
+    name: str = "summary-bounds"
+
+    def measure(self, trial: Trial) -> Iterable[Measurement]:
+        """`evidence_floor`, `evidence_ceiling`, `summary_efficiency`; missing where no summary came into view."""
+        own = study(trial.session)
+        tally = Tally(own.evidence.needs, watched(trial).fates, own.censored)
+        events = [e for e in trial.lane.events if e.added is not None]
+        if not events or not tally.counted.any():
+            reason = "no summary in this lane" if not events else "nothing was needed that the recorded view held"
+            return [missing(n, reason) for n in BOUNDS]
+        total = float(tally.weights[tally.counted].sum())
+        floor = tally.share(tally.fates == VERBATIM, tally.counted)
+        kept = tally.share(tally.kept, tally.counted)
+        best = sum(_best(own.evidence, tally, event, stop) for event, stop in _reigns(events, len(trial.lane.views)))
+        # A summary in which spans share their words may beat the ideal one, which pays for each of them.
+        ceiling = max(floor + best / total, kept)
+        return [Measurement(name=BOUNDS[0], value=floor), Measurement(name=BOUNDS[1], value=ceiling),
+                _efficiency(floor, kept, ceiling)]
+
+
+def _efficiency(floor: float, kept: float, ceiling: float) -> Measurement:
+    if ceiling - floor < 1e-12:
+        return missing(BOUNDS[2], "no summary of this size could have kept more")
+    return Measurement(name=BOUNDS[2], value=(kept - floor) / (ceiling - floor))
+
+
+def _reigns(events: Sequence[Event], steps: int) -> Iterator[tuple[Event, int]]:
+    """Each summary with the position of the first step that no longer sees it."""
+    last = {e.step: e for e in events}
+    ordered = sorted(last.values(), key=lambda e: e.step)
+    yield from zip(ordered, [*(e.step - 1 for e in ordered[1:]), steps], strict=True)
+
+
+def _best(evidence: Evidence, tally: Tally, event: Event, stop: int) -> float:
+    """Weight that an ideal summary of an event's size keeps of what is not in view verbatim while it reigns."""
+    inserted = event.added
+    if inserted is None:
+        return 0.0
+    values = dict[int, float]()
+    for row in _rows(tally, event.step - 1, stop):
+        number = evidence.needs.span[row]
+        if number in values or _summarised(evidence, number, inserted.covers):
+            values[number] = values.get(number, 0.0) + evidence.needs.rows[row].weight
+    budget = evidence.log.inserted_size(inserted, evidence.log.tokens)
+    return oracle(list(values.values()), span_costs(evidence, list(values)), budget)
+
+
+def _rows(tally: Tally, start: int, stop: int) -> Iterator[int]:
+    """Needs of the steps `[start, stop)` that the view does not hold verbatim."""
+    steps = tally.needs.steps
+    low, high = (int(n) for n in steps.searchsorted((start, stop)))
+    return (i for i in range(low, high) if tally.counted[i] and tally.fates[i] != VERBATIM)
+
+
+def _summarised(evidence: Evidence, number: int, covers: Sequence[Span]) -> bool:
+    places, first = evidence.places[number], evidence.index.first_unit
+    return any(bisect_left(places, first[c.start]) < bisect_left(places, first[c.stop]) for c in covers)
+
+
+def span_costs(evidence: Evidence, numbers: Sequence[int]) -> list[int]:
+    """Tokens that each span takes in an ideal summary."""
+    known: dict[int, int] = vars(evidence).setdefault("_span_costs", {})
+    fresh = [n for n in numbers if n not in known]
+    texts = (Text(text=evidence.spans[n].text) for n in fresh)
+    messages = [Message(index=-1, role="user", blocks=(text,), origin="summary") for text in texts]
+    known.update(zip(fresh, evidence.log.counter.tokens(messages), strict=True))
+    return [known[n] + FRAME_TOKENS for n in numbers]
+
+
+def oracle(values: Sequence[float], costs: Sequence[float], budget: float) -> float:
+    """The most value that a budget buys, best value for its cost first, the last one in part."""
+    total = 0.0
+    for value, cost in sorted(zip(values, costs, strict=True), key=lambda pair: -pair[0] / pair[1]):
+        share = min(1.0, budget / cost)
+        if share <= 0:
+            break
+        total += value * share
+        budget -= cost * share
+    return total

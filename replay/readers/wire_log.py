@@ -1,0 +1,294 @@
+"""Requests of a capture, in order, into a log with steps, recorded compactions and what each request showed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from replay.blocks import Block, Text, ToolResult
+from replay.readers.common import ThreadBuilder, whole
+from replay.readers.native import mapping, string
+from replay.readers.wire_items import ItemTable, Piece, is_left_out, response_blocks
+from replay.readers.wire_sent import Part, Sent
+from replay.transcript import Message, Origin, RecordedCompaction, Thread, Usage
+
+_SCRIPTED = re.compile(r"\bStep (\d+): ")
+_NUMBERED = re.compile(r"STUB SUMMARY NUMBER (\d+)")
+_HEAD = 40
+"""Characters of a summary by which a message that holds it is known."""
+
+
+@dataclass
+class Capture:
+    """One run, read request by request."""
+
+    items: ItemTable
+    prompts: tuple[str, ...]
+    """What the person typed, in order."""
+    processes: frozenset[int]
+    """Numbers of the requests with which a new process of the harness begins."""
+    thread: ThreadBuilder = field(default_factory=lambda: ThreadBuilder(id="main"))
+    side: list[Thread] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    resumed: list[int] = field(default_factory=list)
+    _known: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Role and text of a log message to its index."""
+    _results: dict[str, int] = field(default_factory=dict)
+    _made: dict[str, int] = field(default_factory=dict)
+    """Id of a call to the index of its response."""
+    _unseen: dict[str, int] = field(default_factory=dict)
+    """Text of a response that no request has shown yet to its index: the harness may have given its calls other ids."""
+    _inserted: dict[tuple[str, str], str] = field(default_factory=dict)
+    _summaries: list[str] = field(default_factory=list)
+    _asked: int = 0
+    """Summaries asked for since the last step's request."""
+    _shown: tuple[Part, ...] = ()
+    """History of the last view, with the response and results since."""
+    _refused: list[Sent] = field(default_factory=list)
+    _seen: int = 0
+    """Length of the log at the last view."""
+    _before: int = 0
+    """Length of the log before the request that is read."""
+    _fresh_process: bool = False
+    _lost: bool = False
+    """The request that is read was compacted: a summary was asked for, or messages of the last view are not in it."""
+
+    def take(self, request: Mapping[str, Any]) -> None:
+        """Read the next request."""
+        self._fresh_process |= whole(request.get("index")) in self.processes
+        found = self.items.pieces(i for i in request.get("items") or () if isinstance(i, int))
+        if request.get("kind") == "step":
+            self._step(request, found)
+        else:
+            self._aside(request, found)
+
+    def finish(self) -> None:
+        """A refusal that nothing followed ends the run."""
+        self._give_up()
+
+    def _step(self, request: Mapping[str, Any], found: Sequence[Piece]) -> None:
+        response = mapping(request.get("response"))
+        if self._refused and self._has_new_prompt(found):
+            self._give_up()
+        if self._fresh_process and self.thread.steps:
+            self.resumed.append(len(self.thread.steps) + 1)
+        self._lost = bool(self._asked) or (not self._fresh_process and self._misses(found))
+        self._before = len(self.thread.messages)
+        parts = self._place(found)
+        sent = _sent(request, found, len(self.thread.steps) + 1, parts, response)
+        self.sent.append(sent)
+        if not sent.accepted:
+            self._refused.append(sent)
+        self._record_change(sent.history)
+        if sent.accepted:
+            self._respond(request, response)
+        self._asked, self._fresh_process = 0, False
+
+    def _respond(self, request: Mapping[str, Any], response: Mapping[str, Any]) -> None:
+        used = mapping(response.get("usage"))
+        usage = Usage(input_uncached=whole(used.get("prompt")), output=whole(used.get("completion")))
+        blocks = response_blocks(response)
+        step = self.thread.respond(blocks, usage, model=string(mapping(request.get("params")).get("model")),
+                                   request_id=str(request.get("index")))
+        self._refused.clear()
+        message = self.thread.messages[step.start]
+        self._made.update((call.id, step.start) for call in message.calls)
+        self._unseen[message.text] = step.start
+
+    def _give_up(self) -> None:
+        if self._refused:
+            self.thread.fail("rejected: context length", request_id=str(self._refused[-1].number))
+            self._refused.clear()
+
+    def _has_new_prompt(self, found: Sequence[Piece]) -> bool:
+        texts = [p.text for p in found if p.role == "user"]
+        known = {m.text for m in self.thread.messages if m.origin == "human"}
+        return any(prompt in text and text not in known for prompt in self.prompts for text in texts)
+
+    def _aside(self, request: Mapping[str, Any], found: Sequence[Piece]) -> None:
+        """A summary request: its messages go into a thread of their own, results that only it shows into the log."""
+        response = mapping(request.get("response"))
+        for piece in found:
+            if piece.role == "tool" and any(i in self._made and i not in self._results for i in piece.answers):
+                self._log(piece, "tool")
+        kind = "summary" if request.get("kind") == "summary" else "other"
+        sent = _sent(request, found, len(self.thread.steps) + 1, (), response)
+        self.sent.append(replace(sent, kind=kind))
+        self.side.append(_side_thread(sent, found, response))
+        if kind == "summary" and sent.accepted:
+            self._asked += 1
+            self._summaries.append(sent.answer)
+
+    def _place(self, found: Sequence[Piece]) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        for position, piece in enumerate(found):
+            first = all(p.kind == "layer" for p in parts)
+            is_layer = first and self._is_layer(piece, position)
+            parts.append(_part(piece, "layer") if is_layer else self._part(piece))
+        return tuple(parts)
+
+    def _is_layer(self, piece: Piece, position: int) -> bool:
+        """A system message in front that carries no summary; of developer messages the very first."""
+        if piece.role == "developer":
+            return position == 0 and is_left_out(self.items.native(piece.item))
+        return piece.role == "system" and not self._holds_summary(piece.text)
+
+    def _misses(self, found: Sequence[Piece]) -> bool:
+        """Whether a message of the last view is not among these pieces, in whatever form."""
+        texts = {(p.role, p.text) for p in found}
+        ids = {i for p in found for i in (*p.answers, *(c.id for c in p.calls))}
+        return any(p.kind == "log" and (p.role, p.text) not in texts and not self._ids(p.index) & ids
+                   for p in self._shown)
+
+    def _ids(self, index: int | None) -> set[str]:
+        message = self.thread.messages[index or 0]
+        return {*(c.id for c in message.calls), *(r.call_id for r in message.results)}
+
+    def _holds_summary(self, text: str) -> bool:
+        return any(s[:_HEAD] in text for s in self._summaries if s)
+
+    def _part(self, piece: Piece) -> Part:
+        if piece.role == "tool":
+            return self._result_part(piece)
+        if piece.role == "assistant":
+            index = self._response(piece)
+            if index is not None:
+                return self._as_shown(piece, index)
+        key = (piece.role, piece.text)
+        if key in self._known:
+            return _part(piece, "log", self._known[key])
+        if key in self._inserted:
+            return _part(piece, "summary" if self._inserted[key] == "summary" else "inserted")
+        return self._unknown(piece, key)
+
+    def _unknown(self, piece: Piece, key: tuple[str, str]) -> Part:
+        if self._holds_summary(piece.text):
+            self._inserted[key] = "summary"
+            return _part(piece, "summary")
+        prompt = next((p for p in self.prompts if p in piece.text), None)
+        known = self._prompt_index(prompt)
+        if known is not None:
+            return _part(piece, "changed", known)
+        if prompt is None and self.thread.steps and self._lost:
+            self._inserted[key] = "inserted"
+            return _part(piece, "inserted")
+        origin: Origin = "human" if prompt else "injected"
+        return _part(piece, "log", self._log(piece, origin))
+
+    def _prompt_index(self, prompt: str | None) -> int | None:
+        if prompt is None:
+            return None
+        return next((m.index for m in self.thread.messages if m.origin == "human" and prompt in m.text), None)
+
+    def _response(self, piece: Piece) -> int | None:
+        """The log index of a response that a request shows."""
+        known = next((self._made[c.id] for c in piece.calls if c.id in self._made), None)
+        if known is None and piece.text in self._unseen:
+            known = self._unseen[piece.text]
+        return known
+
+    def _as_shown(self, piece: Piece, index: int) -> Part:
+        """A response stands in the log as the harness sends it back: with its own ids and order of blocks."""
+        message = self.thread.messages[index]
+        if self._unseen.pop(message.text, None) is not None:
+            self.thread.messages[index] = replace(message, blocks=piece.blocks)
+            self._made.update((call.id, index) for call in piece.calls)
+            self._known["assistant", piece.text] = index
+            return _part(piece, "log", index)
+        same = (piece.text, [c.arguments for c in piece.calls]) == (message.text, [c.arguments for c in message.calls])
+        return _part(piece, "log" if same else "changed", index)
+
+    def _result_part(self, piece: Piece) -> Part:
+        index = next((self._results[i] for i in piece.answers if i in self._results), None)
+        if index is None:
+            return _part(piece, "log", self._log(piece, "tool"))
+        return _part(piece, "log" if self.thread.messages[index].text == piece.text else "changed", index)
+
+    def _log(self, piece: Piece, origin: Origin) -> int:
+        blocks = tuple(self._named(b) for b in piece.blocks)
+        message = self.thread.add(piece.role, blocks, origin)
+        self._results.update((i, message.index) for i in piece.answers)
+        if piece.role != "tool":
+            self._known[piece.role, piece.text] = message.index
+        return message.index
+
+    def _named(self, block: Block) -> Block:
+        """A result with the name of the tool whose call it answers."""
+        if not isinstance(block, ToolResult) or block.name or block.call_id not in self._made:
+            return block
+        calls = self.thread.messages[self._made[block.call_id]].calls
+        return replace(block, name=next((c.name for c in calls if c.id == block.call_id), None))
+
+    def _record_change(self, history: tuple[Part, ...]) -> None:
+        """Note a compaction where the view is not the last one with what came since."""
+        log = self.thread.messages
+        grown = (*self._shown, *(_log_part(m) for m in log[self._seen:]))
+        if self._fresh_process and not self._asked:
+            grown = self._forgotten(grown, history)
+        if _signature(grown) != _signature(history):
+            texts = self._summaries[len(self._summaries) - self._asked:]
+            self.thread.compactions.append(RecordedCompaction(
+                position=len(log), kind="full", trigger="auto", summary="\n\n".join(texts) or None,
+                summary_readable=bool(texts), window=tuple(_recorded(p, log) for p in history)))
+        self._shown, self._seen = history, len(log)
+
+    def _forgotten(self, grown: tuple[Part, ...], history: tuple[Part, ...]) -> tuple[Part, ...]:
+        """A new process may load less than the one before it knew: those messages are gone without a compaction."""
+        visible = {p.index for p in history}
+        gone = tuple(p.index for p in grown if p.kind == "log" and p.index is not None and p.index not in visible)
+        if not gone:
+            return grown
+        self.thread.compactions.append(RecordedCompaction(
+            position=self._before, kind="clear", trigger="not loaded", elided=gone))
+        return tuple(p for p in grown if p.index not in gone)
+
+
+def _signature(parts: Sequence[Part]) -> list[tuple[int | None, str, str]]:
+    return [(p.index, p.role, "" if p.kind == "log" else p.text) for p in parts]
+
+
+def _log_part(message: Message) -> Part:
+    return Part(role=message.role, text=message.text, kind="log", index=message.index)
+
+
+def _part(piece: Piece, kind: Any, index: int | None = None) -> Part:
+    return Part(role=piece.role, text=piece.text, kind=kind, index=index)
+
+
+def _recorded(part: Part, log: Sequence[Message]) -> int | Message:
+    if part.kind == "log" and part.index is not None:
+        return part.index
+    blocks: tuple[Block, ...] = (Text(text=part.text),)
+    if part.index is not None and log[part.index].results:
+        blocks = (replace(log[part.index].results[0], text=part.text),)
+    origin: Origin = "summary" if part.kind == "summary" else "tool" if part.role == "tool" else "injected"
+    return Message(index=-1, role=part.role, blocks=blocks, origin=origin)
+
+
+def _sent(request: Mapping[str, Any], found: Sequence[Piece], step: int, parts: tuple[Part, ...],
+          response: Mapping[str, Any]) -> Sent:
+    text = "" if parts else "\n".join(p.text for p in found)
+    native = {key: request.get(key) for key in ("endpoint", "request_bytes", "instructions", "tools", "params")}
+    return Sent(number=whole(request.get("index")), kind="step", step=step, accepted=response.get("status") == 200,
+                parts=parts, named=frozenset(map(int, _SCRIPTED.findall(text))),
+                earlier=frozenset(map(int, _NUMBERED.findall(text))), answer=string(response.get("text")) or "",
+                tokens=whole(mapping(response.get("usage")).get("prompt")) or -(-whole(request.get("request_bytes")) // 4),
+                native=MappingProxyType(native))
+
+
+def _side_thread(sent: Sent, found: Sequence[Piece], response: Mapping[str, Any]) -> Thread:
+    """A summary request as a thread of its own, so that its cost is counted."""
+    builder = ThreadBuilder(id=f"{sent.kind}-{sent.number}")
+    for piece in found:
+        origin: Origin = "system" if piece.role == "system" else "model" if piece.role == "assistant" else "injected"
+        builder.add(piece.role, piece.blocks, origin)
+    used = mapping(response.get("usage"))
+    usage = Usage(input_uncached=whole(used.get("prompt")), output=whole(used.get("completion")))
+    if sent.accepted:
+        builder.respond(response_blocks(response), usage, request_id=str(sent.number))
+    else:
+        builder.fail("rejected: context length", request_id=str(sent.number))
+    return builder.build()

@@ -40,7 +40,7 @@ def overview(run: StoredRun) -> dict[str, Any]:
     summary = browse.summary_of(run.folder)
     return {
         "facts": board.facts(summary), "board": board.board(summary), "levels": board.levels(summary),
-        "recommendation": summary["recommendation"], "warnings": summary["warnings"],
+        "advice": board.advice(summary), "warnings": summary["warnings"],
         "policies": [p["name"] for p in summary["policies"]], "baseline": summary["baseline"],
         "usable": summary["window"] - summary["output_reserve"],
         "sessions": {s["session"]: {k: s[k] for k in ("format", "steps", "messages", "model", "path", "notes")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +24,11 @@ LANES: Mapping[str, str] = {
 }
 """Kinds of lanes and what each is."""
 
-STAR_AND_PARETO = ("★: more likely than not first alone. Pareto: no other policy beats it on refused sessions, mean "
-                   "view and churn together.")
-"""What the marks of the leaderboard mean."""
+SIGNS_EXPLAINED = ("★: more likely than not first alone. ≈: not shown to be worse than the best. Pareto: no other "
+                   "policy is better on everything that is traded off.")
+"""What the signs of the leaderboard mean."""
+FULL_COVERAGE = 0.945
+"""From here on an interval is called one of 95 %."""
 
 _DERIVED = {"run_ended": "L0", "compactions": "L0"}
 """Headline metrics that are counted from events, which carry no level of their own."""
@@ -45,6 +47,8 @@ class Cell:
     """Interval of the rank; None for what is not ranked."""
     leads: bool
     """More likely than not it alone is first."""
+    not_worse: bool
+    """It is not shown to be worse than the best."""
     level: str
     sessions: int
 
@@ -69,12 +73,21 @@ def board(summary: Mapping[str, Any]) -> list[BoardRow]:
 
 
 def _cell(row: Mapping[str, Any], known: Mapping[str, str]) -> Cell:
-    metric, low, high = row["metric"], row["low"], row["high"]
+    metric = row["metric"]
     ranked = row["rank_low"] is not None
     return Cell(metric=metric, value=shown(metric, row["value"]), level=known.get(metric, "L0"), sessions=row["n"],
-                interval=None if low is None or low == high else f"{shown(metric, low)} to {shown(metric, high)}",
+                interval=_interval(row, shown) if row["low"] != row["high"] else None,
                 rank=_rank(row["rank_low"], row["rank_high"]) if ranked else None,
-                leads=ranked and row["p_best"] > 0.5)
+                leads=ranked and row["p_best"] > 0.5, not_worse=bool(row.get("not_worse")))
+
+
+def _interval(row: Mapping[str, Any], words: Callable[[str, float | None], str]) -> str | None:
+    """The interval in words, with its coverage where so few sessions allow no 95 %; None where there is none."""
+    covered = row.get("coverage") if row.get("coverage") is not None else 0.95
+    if row["low"] is None or row["high"] is None or not covered:
+        return None
+    span = f"{words(row['metric'], row['low'])} to {words(row['metric'], row['high'])}"
+    return span if covered >= FULL_COVERAGE else f"{span} ({covered:.0%})"
 
 
 def _rank(low: int, high: int) -> str:
@@ -123,9 +136,8 @@ PAIR_COLUMNS = ("difference", "95 % interval", "p (Holm)", "pairs", "smallest ef
 def pair_rows(summary: Mapping[str, Any], metric: str) -> list[PairRow]:
     """The paired differences of one metric, policies in the order of the run."""
     return [PairRow(policy=r["policy"], metric=metric, difference=r["difference"], low=r["low"], high=r["high"],
-                    words=(signed(metric, r["difference"]),
-                           f"{signed(metric, r['low'])} to {signed(metric, r['high'])}",
-                           f"{r['p_adjusted']:.3f}", f"{r['n']:,}", shown(metric, r["mde"])))
+                    words=(signed(metric, r["difference"]), _interval(r, signed) or "–", f"{r['p_adjusted']:.3f}",
+                           f"{r['n']:,}", shown(metric, r["mde"])))
             for r in summary["pairs"] if r["metric"] == metric]
 
 
@@ -135,7 +147,18 @@ def facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
              ("baseline", str(summary["baseline"])), ("window", f"{summary['window']:,} tokens")]
     if summary["output_reserve"]:
         found.append(("kept free for the answer", f"{summary['output_reserve']:,} tokens"))
-    return [*found, ("tokenizer", str(summary["tokenizer"])), ("summariser", str(summary["summariser"]))]
+    models = (("prices", summary.get("prices")), ("cache model", summary.get("cache_model")))
+    return [*found, ("tokenizer", str(summary["tokenizer"])), ("summariser", str(summary["summariser"])),
+            *((name, str(value)) for name, value in models if value)]
+
+
+def advice(summary: Mapping[str, Any]) -> tuple[str | None, str, str]:
+    """The recommended policy or None, a title, and why, with what would change it."""
+    found = summary["recommendation"]
+    title = f"Recommended: {found['policy']}" if found["policy"] else "No single policy is recommended"
+    change = found.get("would_change")
+    why = f"{found['why'].rstrip('. ')}."
+    return found["policy"], title, f"{why} What would change this: {change}." if change else why
 
 
 def explained() -> str:

@@ -9,7 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from evals import series
-from evals.board import LANES, LEVELS, PAIR_COLUMNS, STAR_AND_PARETO, Cell, board, explained, facts, pair_rows, shown
+from evals.board import (
+    LANES,
+    LEVELS,
+    PAIR_COLUMNS,
+    SIGNS_EXPLAINED,
+    Cell,
+    advice,
+    board,
+    explained,
+    facts,
+    pair_rows,
+    shown,
+)
 from evals.leaderboard import HEADLINES
 from evals.markup import Html, escaped, joined, tag
 from evals.palette import colour_of, dash_of
@@ -57,10 +69,8 @@ def _facts(summary: Mapping[str, Any]) -> Html:
 
 
 def _advice(summary: Mapping[str, Any]) -> Iterator[Html]:
-    advice = summary["recommendation"]
-    name = advice["policy"]
-    title = f"Recommended: {name}" if name else "No single policy is recommended"
-    yield tag("section", tag("b", title), tag("p", advice["why"]), class_="advice" if name else "note")
+    policy, title, why = advice(summary)
+    yield tag("section", tag("b", title), tag("p", why), class_="advice" if policy else "note")
     if summary["warnings"]:
         said = tag("ul", *(tag("li", w) for w in summary["warnings"]))
         yield tag("section", tag("b", "Warnings"), said, class_="note")
@@ -76,7 +86,7 @@ def _leaderboard(summary: Mapping[str, Any]) -> Iterator[Html]:
     yield tag("p", explained(), class_="lead")
     yield _table(columns, body)
     used = sorted({c.level for r in rows for c in r.cells})
-    yield tag("p", *(joined(_badge(n), f" {LEVELS[n]}. ") for n in used), STAR_AND_PARETO, class_="lead")
+    yield tag("p", *(joined(_badge(n), f" {LEVELS[n]}. ") for n in used), SIGNS_EXPLAINED, class_="lead")
     yield from _mean_views(summary, names)
 
 
@@ -90,7 +100,8 @@ def _mean_views(summary: Mapping[str, Any], names: Sequence[str]) -> Iterator[Ht
 
 
 def _cell(cell: Cell) -> Html:
-    small = [cell.interval, f"{cell.rank} ★" if cell.leads else cell.rank]
+    sign = " ★" if cell.leads else " ≈" if cell.not_worse else ""
+    small = [cell.interval, f"{cell.rank}{sign}" if cell.rank else None]
     return joined(tag("div", cell.value, class_="leads" if cell.leads else None),
                   *(tag("div", text, class_="small") for text in small if text))
 

@@ -10,7 +10,7 @@ from evals.commands.leaderboard import cell
 from evals.store import load_table
 from replay.policy.load import RECORDED
 
-MOST_POINTS = 1_200
+MOST_POINTS = 600
 """Points of a curve that are drawn; longer ones keep the smallest and largest step of every stretch."""
 MOST_MARKS = 60
 """Marks of one kind and policy that are drawn; of more, an even choice."""

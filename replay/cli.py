@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
     "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),
     "convert": ("replay.commands.convert:convert", "Write a session in another format."),
+    "planted": ("evals.commands.planted:planted", "What policies keep of facts that a person states once."),
     "policies": ("replay.commands.policies:policies", "List the presets, or show one."),
     "dashboard": ("dashboard.launch:dashboard", "Open the dashboard on 127.0.0.1."),
 }

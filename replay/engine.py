@@ -98,7 +98,8 @@ class Session:
         """The session's token gauge, fitted to its recorded usage."""
         pairs = [(step.number, step.usage.input_total, counted) for step, _, _, counted in self._recorded_windows
                  if step.usage is not None and step.usage.input_total > 0]
-        breaks = [step.number for step, _, events, _ in self._recorded_windows if any(e.kind != "micro" for e in events)]
+        breaks = [step.number for step, _, events, _ in self._recorded_windows
+                  if any(e.kind != "micro" for e in events)]
         calibration = fit([counted for _, _, counted in pairs], [billed for _, billed, _ in pairs],
                           [number for number, _, _ in pairs], breaks)
         return Gauge(calibration=calibration, recorded={n: (billed, counted) for n, billed, counted in pairs})

@@ -10,7 +10,7 @@ from typing import Protocol
 from replay.canonical import digest, digests
 from replay.tokens.counter import MessageCounter
 from replay.transcript import Message, Step, Thread
-from replay.window import Inserted, Item, Mark, Rendering, Span, Window, pieces
+from replay.window import Inserted, Item, Mark, Rendering, Window, pieces
 
 CLASSES = ("system", "user", "assistant", "tool", "summary", "injected")
 """The classes by which a view's tokens are split."""
@@ -177,7 +177,7 @@ class Log:
 
     @cached_property
     def joints(self) -> list[int]:
-        """For each index, the log's length included, the nearest cut at or before it that parts no call from its results."""
+        """For each index, the end included, the nearest cut at or before it that parts no result from its call."""
         called: dict[str, int] = {}
         change = [0] * (len(self.messages) + 2)
         for index, (calls, answers) in enumerate(self.pairs):

@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard import charts, data, state, widgets
 from dashboard.data import StoredRun
-from evals.board import LEVELS, PAIR_COLUMNS, STAR_AND_PARETO, BoardRow, Cell, explained
+from evals.board import LEVELS, PAIR_COLUMNS, SIGNS_EXPLAINED, BoardRow, Cell, explained
 from evals.leaderboard import HEADLINES
 from evals.markup import Html, escaped, joined, tag
 from evals.palette import colour_of
@@ -37,11 +37,8 @@ def page() -> None:
 
 
 def _advice(found: Mapping[str, Any]) -> None:
-    advice = found["recommendation"]
-    if advice["policy"]:
-        widgets.callout("advice", f"Recommended: {advice['policy']}", advice["why"])
-    else:
-        widgets.callout("note", "No single policy is recommended", advice["why"])
+    policy, title, why = found["advice"]
+    widgets.callout("advice" if policy else "note", title, why)
     if found["warnings"]:
         count = len(found["warnings"])
         with st.expander(f"{count:,} warning{'s' if count > 1 else ''} about this run"):
@@ -57,7 +54,7 @@ def _leaderboard(found: Mapping[str, Any]) -> None:
     widgets.put(widgets.table(columns, body))
     used = sorted({c.level for r in rows for c in r.cells})
     widgets.put(tag("p", *(joined(widgets.badge(n), f" {LEVELS[n]}. ") for n in used),
-                    STAR_AND_PARETO, class_="rw-lead"))
+                    SIGNS_EXPLAINED, class_="rw-lead"))
 
 
 def _policy(row: BoardRow, names: Sequence[str]) -> Html:
@@ -67,7 +64,8 @@ def _policy(row: BoardRow, names: Sequence[str]) -> Html:
 
 def _cell(cell: Cell) -> Html:
     lines = [tag("div", cell.interval, class_="rw-small")] if cell.interval else []
-    rank = [tag("div", cell.rank + (" ★" if cell.leads else ""), class_="rw-small")] if cell.rank else []
+    sign = " ★" if cell.leads else " ≈" if cell.not_worse else ""
+    rank = [tag("div", cell.rank + sign, class_="rw-small")] if cell.rank else []
     value = tag("div", cell.value, class_="rw-value rw-leads" if cell.leads else "rw-value")
     return tag("div", value, *lines, *rank, title=f"{TITLES[cell.metric]}: n = {cell.sessions} sessions")
 

@@ -33,7 +33,7 @@ def page() -> None:
         return
     failed = {p: error for p, error in data.failures(run, session).items() if p in (ours, theirs)}
     for policy, error in failed.items():
-        widgets.callout("problem", f"{policy} failed on this session", f"{error}. It has no view; choose another policy.")
+        widgets.callout("problem", f"{policy} failed on this session", f"{error}. Choose another policy.")
     if failed:
         return
     step = _step(steps, data.changes(run, session, ours, theirs), data.first_difference(run, session, ours, theirs))

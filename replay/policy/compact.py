@@ -114,9 +114,8 @@ def _tail(moment: Moment, cut: Cut) -> tuple[Item, ...]:
 
 def _inserted(stage: Stage, summary: Summary, source: tuple[Span, ...], previous: tuple[Inserted, ...]) -> Inserted:
     covers = (*(span for p in previous for span in p.covers), *source)
-    tokens = summary.tokens
-    return Inserted(message=stage.replacement.message(summary.text), kind="summary", covers=merged(covers), tokens=tokens,
-                    label=summary.by, source=summary.text)
+    return Inserted(message=stage.replacement.message(summary.text), kind="summary", covers=merged(covers),
+                    tokens=summary.tokens, label=summary.by, source=summary.text)
 
 
 def _known(made: Inserted, window: Window) -> Inserted:

@@ -147,5 +147,6 @@ class KeepNothing:
         return Cut(keep_from=moment.window.end) if moment.window.items else Refusal("no_messages_to_compact")
 
 
-CUTS: Mapping[str, type] = {"rounds": KeepRounds, "tokens": KeepTokens, "messages": KeepMessages, "nothing": KeepNothing}
+CUTS: Mapping[str, type] = {"rounds": KeepRounds, "tokens": KeepTokens, "messages": KeepMessages,
+                            "nothing": KeepNothing}
 """Names for `use = …` in a cut table."""

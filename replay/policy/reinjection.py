@@ -36,7 +36,8 @@ class SessionMemory:
         if not self.enabled or moment.window.end <= moment.floor:
             return ()
         text = _cut("\n".join(_within(_lines(moment), self.chars)), self.chars)
-        return (Message(index=-1, role="system", blocks=(Text(text=text),), origin="injected", detail="session memory"),)
+        return (Message(index=-1, role="system", blocks=(Text(text=text),), origin="injected",
+                        detail="session memory"),)
 
 
 def _lines(moment: Moment) -> Iterator[str]:

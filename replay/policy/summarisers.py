@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from replay.errors import UnknownName
-from replay.policy.base import Summary, Summariser, SummaryRequest
+from replay.policy.base import Summariser, Summary, SummaryRequest
 from replay.policy.facts import Fact, Topic, fact_book
 from replay.transcript import RecordedCompaction
 
@@ -52,7 +52,8 @@ class LengthModel:
         source = sum(sums[s.stop] - sums[s.start] for s in request.spans)
         source += sum(request.log.inserted_size(p, request.log.tokens) for p in request.previous)
         tokens = min(self.cap, round(self.ratio * source))
-        return Summary(text=f"[summary of about {tokens} tokens; its text is not modelled]", by=self.name, tokens=tokens)
+        text = f"[summary of about {tokens} tokens; its text is not modelled]"
+        return Summary(text=text, by=self.name, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

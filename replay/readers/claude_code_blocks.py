@@ -9,6 +9,13 @@ from replay.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolR
 from replay.readers.common import image, json_text, whole
 from replay.transcript import Usage
 
+UNKNOWN_BLOCK = "unknown-block"
+"""Code of a complaint whose words are the type of a block that nobody knows."""
+_OPAQUE = frozenset({
+    "server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+    "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
+    "mcp_tool_use", "mcp_tool_result", "container_upload", "search_result", "tool_reference", "compaction", "fallback"})
+"""Types of blocks that are known, and sent as they stand."""
 Complain = Callable[[str, str], None]
 """Takes the code and the words of a note about the line at hand."""
 
@@ -72,6 +79,8 @@ def _block(part: Mapping[str, Any], complain: Complain) -> Block:
         return _image(part)
     if kind == "document":
         return _document(part)
+    if not isinstance(kind, str) or kind not in _OPAQUE:
+        complain(UNKNOWN_BLOCK, str(kind))
     return Opaque(label=str(kind), size_bytes=len(json_text(part).encode("utf-8", "replace")))
 
 

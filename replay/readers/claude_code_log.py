@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from replay.blocks import Block
-from replay.readers.claude_code_blocks import Complain
+from replay.readers.claude_code_blocks import UNKNOWN_BLOCK, Complain
 from replay.readers.claude_code_lines import Line
 from replay.readers.claude_code_speakers import Speaker
 from replay.readers.common import ThreadBuilder, seconds
+from replay.readers.odd_types import OddTypes
 from replay.transcript import Message, ReadNote, Role
 
 _MODELLED = ("type", "message", "uuid", "parentUuid", "timestamp", "isSidechain", "requestId")
@@ -36,6 +37,7 @@ class ThreadLog:
 
     thread: ThreadBuilder
     notes: list[ReadNote]
+    odd: OddTypes = field(default_factory=lambda: OddTypes("content block", fate="kept as an opaque block"))
     places: dict[str, int] = field(default_factory=dict)
     """Log index of each uuid."""
     _held: list[_Held] = field(default_factory=list)
@@ -74,6 +76,9 @@ class ThreadLog:
     def complaint(self, line: Line) -> Complain:
         """A function that notes something odd about a line."""
         def complain(code: str, text: str) -> None:
+            if code == UNKNOWN_BLOCK:
+                self.odd.add(text, line.number, line.byte)
+                return
             self.notes.append(ReadNote(code=code, text=text, line=line.number, byte=line.byte))
         return complain
 

@@ -80,6 +80,7 @@ class _Writer:
         if self.orphans:
             self.log.complaint(self.orphans[0])(
                 "orphan-result", f"tool result whose call is not in the file x {len(self.orphans)}")
+        self.log.notes.extend(self.log.odd.notes())
         return self.log.thread.build()
 
     def speak(self, stamp: str = "") -> None:

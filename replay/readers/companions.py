@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from replay.readers.claude_code_files import subagent_files
+from replay.readers.opencode_storage import children_of
 from replay.readers.openhands_sessions import companion_events
 from replay.readers.registry import claimed
 from replay.readers.wire import capture_files
@@ -52,4 +53,4 @@ def side_files(path: Path) -> tuple[Path, ...]:
 
 
 _CLAIMS: Sequence[Callable[[Path], tuple[Path, ...]]] = (
-    subagent_files, side_files, companion_events, stored_parts, agent_recordings, capture_files, claimed)
+    subagent_files, side_files, companion_events, stored_parts, children_of, agent_recordings, capture_files, claimed)

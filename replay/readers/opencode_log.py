@@ -235,6 +235,8 @@ class SessionLog:
                                              origin="injected", detail="compaction")] if marker else []
         head.append(Message(index=-1, role="assistant", blocks=(Text(text=text),), origin="summary",
                             id=message.id or None, time=_created(message), line=message.line))
+        for part in message.parts:
+            native.response_block(part, self.odd, message.line)
         end = len(self.thread.messages)
         auto = marker.get("auto")
         self.thread.compactions.append(RecordedCompaction(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replay.blocks import Block, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -13,6 +13,23 @@ _SUMMARY = "The conversation history before this point was compacted into the fo
 _SUMMARY_END = "\n</summary>"
 _BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n"
 _BRANCH_END = "</summary>"
+
+
+_KNOWN = frozenset({"text", "thinking", "toolCall", "image"})
+
+
+def odd_parts(content: Any) -> Iterator[str]:
+    """The types of the parts of a message's content that nobody knows, or that have lost their content."""
+    if not isinstance(content, list):
+        if content is not None and not isinstance(content, str):
+            yield type(content).__name__
+        return
+    for part in content:
+        kind = part.get("type") if isinstance(part, dict) else "text" if isinstance(part, str) else type(part).__name__
+        if not isinstance(kind, str) or kind not in _KNOWN:
+            yield str(kind)
+        elif kind == "text" and isinstance(part, dict) and not isinstance(part.get("text"), str):
+            yield "text without text"
 
 
 def blocks(content: Any) -> list[Block]:

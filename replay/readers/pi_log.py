@@ -74,6 +74,8 @@ class PathLog:
             return
         self.messages += 1
         role = message.get("role")
+        for kind in content.odd_parts(message.get("content")):
+            self.tree.odd.add(f"content/{kind}", entry.line, 0)
         if handler := _ROLES.get(str(role)):
             handler(self, entry, message)
         else:

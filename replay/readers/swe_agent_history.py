@@ -37,16 +37,22 @@ class Read:
 def read_attempt(attempt: Attempt, name: str, notes: list[ReadNote]) -> Read:
     """The threads of an attempt; history items of other agents become threads of their own."""
     items = _checked(attempt, notes)
-    agent = next((str(i["agent"]) for i in items if i.get("agent") and not i.get("is_demo")), None)
-    own = [i for i in items if i.get("is_demo") or i.get("agent") in (None, agent)]
+    agent = next((_agent(i) for i in items if _agent(i) and not i.get("is_demo")), None)
+    own = [i for i in items if i.get("is_demo") or _agent(i) in (None, agent)]
     log = HistoryLog(ThreadBuilder(id=name), attempt.steps, notes)
     log.read(own)
-    others = [str(i["agent"]) for i in items if not i.get("is_demo") and i.get("agent") not in (None, agent)]
+    others = [_agent(i) for i in items if not i.get("is_demo") and _agent(i) not in (None, agent)]
     subagents = []
     for other in dict.fromkeys(others):
         beside = HistoryLog(ThreadBuilder(id=f"{name}/{other}"), [], notes)
-        subagents.append(beside.read([i for i in items if i.get("agent") == other and not i.get("is_demo")]))
+        subagents.append(beside.read([i for i in items if _agent(i) == other and not i.get("is_demo")]))
     return Read(log.thread.build(), subagents, log.discarded, len(own))
+
+
+def _agent(item: Mapping[str, Any]) -> str | None:
+    """The name of the agent that an item belongs to, where it bears one."""
+    name = item.get("agent")
+    return name if isinstance(name, str) else None
 
 
 def _checked(attempt: Attempt, notes: list[ReadNote]) -> list[dict[str, Any]]:

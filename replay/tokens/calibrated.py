@@ -61,7 +61,8 @@ def fit(counted: Sequence[int], billed: Sequence[int], steps: Sequence[int] = ()
     start below zero is drawn through the origin: overheads are sizes.
     """
     numbers = steps or range(1, len(counted) + 1)
-    points = [_Point(s, x, y) for s, x, y in zip(_segments(counted, billed, numbers, breaks), counted, billed, strict=True)]
+    segments = _segments(counted, billed, numbers, breaks)
+    points = [_Point(s, x, y) for s, x, y in zip(segments, counted, billed, strict=True)]
     factor, overheads = _least_squares(points)
     if factor is None:
         return Calibration(steps=len(points))
@@ -79,7 +80,8 @@ class _Point:
     billed: int
 
 
-def _segments(counted: Sequence[int], billed: Sequence[int], steps: Sequence[int], breaks: Collection[int]) -> list[int]:
+def _segments(counted: Sequence[int], billed: Sequence[int], steps: Sequence[int],
+              breaks: Collection[int]) -> list[int]:
     """The number of each step's segment, from 0."""
     begins = [0]
     for i in range(1, len(counted)):

@@ -28,14 +28,22 @@ def test_same_to_the_model(one: Message, two: Message) -> None:
     assert digest(one) == digest(two)
 
 
+A = Text(text="a")
+
+
 @pytest.mark.parametrize(("one", "two"), [
-    (message(Text(text="a")), message(Text(text="b"))), (message(Text(text="a")), message(Text(text="a"), role="assistant")),
-    (message(Text(text="a")), message(Reasoning(text="a"))), (message(Text(text="a")), message(Text(text="a"), Text(text=""))),
-    (message(Text(text="é")), message(Text(text="e\u0301"))), (call("{}"), call("{}", name="Write")),
-    (call('{"a":1}'), call('{"a":"1"}')), (call("not json"), call('"not json"')),
-    (message(Image(mime="image/png", size_bytes=1, sha256="0")), message(Image(mime="image/png", size_bytes=1, sha256="1"))),
-    (message(Opaque(label="sealed", size_bytes=1)), message(Opaque(label="sealed", size_bytes=2))),
+    (message(A), message(Text(text="b"))),
+    (message(A), message(A, role="assistant")),
+    (message(A), message(Reasoning(text="a"))),
+    (message(A), message(A, Text(text=""))),
+    (message(Text(text="é")), message(Text(text="e\u0301"))),
     (message(Text(text="a\n")), message(Text(text="a\r\n"))),
+    (call("{}"), call("{}", name="Write")),
+    (call('{"a":1}'), call('{"a":"1"}')),
+    (call("not json"), call('"not json"')),
+    (message(Image(mime="image/png", size_bytes=1, sha256="0")),
+     message(Image(mime="image/png", size_bytes=1, sha256="1"))),
+    (message(Opaque(label="sealed", size_bytes=1)), message(Opaque(label="sealed", size_bytes=2))),
 ])
 def test_different_to_the_model(one: Message, two: Message) -> None:
     """Text to the last character, role, kind of block, name, values, images and sizes all count."""
@@ -52,7 +60,8 @@ def test_ids_count_by_first_appearance() -> None:
     assert digests(crossed) == digests(renamed)
 
 
-@pytest.mark.parametrize("odd", [message(Text(text="\ud800")), call("{" * 3), call("[" * 400 + "]" * 400), call("1e999")])
+@pytest.mark.parametrize("odd", [message(Text(text="\ud800")), call("{" * 3), call("[" * 400 + "]" * 400),
+                                 call("1e999")])
 def test_odd_content_has_a_digest(odd: Message) -> None:
     """Half a surrogate pair, arguments that are no JSON and arguments nested deeply are digested all the same."""
     assert 32 == len(digest(odd))

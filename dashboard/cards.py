@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import get_args
+from typing import cast, get_args
 
 import orjson
 import streamlit as st
 
+from dashboard import widgets
 from dashboard.messages import text_box
 from evals.board import LANES
 from evals.browse import OpenSession
@@ -27,6 +28,7 @@ HOW = {
 STATUS = {"sent": "sent", "refused": "refused: the run ends here",
           "unreached": "never sent: the run had ended before, this view is hypothetical"}
 MOST_JSON_CHARS = 100_000
+RAW = ("No raw JSON", "Raw JSON of the left view", "Raw JSON of the right view")
 
 
 def card(opened: OpenSession, policy: str, step: int, title: Html) -> Html:
@@ -102,13 +104,11 @@ def answer(opened: OpenSession, step: int) -> Html:
 
 def raw_json(opened: OpenSession, step: int, ours: str, theirs: str) -> None:
     """Either view as JSON in a provider's shape, on demand: the start on screen, the whole as a file."""
-    if not st.toggle("Raw JSON", key="raw_json"):
+    choice = widgets.switch("Raw JSON", "raw", RAW)
+    if choice == RAW[0]:
         return
-    left, right = st.columns(2)
-    with left:
-        policy = st.selectbox("View", list(dict.fromkeys((ours, theirs))), key="raw_policy", format_func=literal)
-    with right:
-        shape: Shape = st.selectbox("Shape", get_args(Shape), key="raw_shape", index=1)
+    policy = ours if choice == RAW[1] else theirs
+    shape = cast("Shape", widgets.one("Shape", "shape", get_args(Shape), "openai"))
     shaped = render(opened.log, opened.view(policy, step).window, shape)
     text = orjson.dumps(shaped, option=orjson.OPT_INDENT_2).decode()
     if len(text) > MOST_JSON_CHARS:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-KEYS = ("run", "session", "step", "a", "b", "p", "metric", "show", "at", "scale")
+KEYS = ("run", "session", "step", "a", "b", "p", "metric", "show", "at", "scale", "raw", "shape")
 """Query parameters: run, session, step, the two policies compared, the policies drawn, the headline metric,
-whether all messages are shown, the first of the rows shown, the scale of the curve."""
+whether all messages are shown, the first of the rows shown, the scale of the curve, whose
+raw JSON is shown and in which shape."""
 
 _PAGE, _KEPT = "page", "kept"
 

@@ -1,4 +1,4 @@
-"""What the calls of a session did: which files they read, changed or renamed, which commands they ran, how they ended."""
+"""What the calls of a session did: files that they read, changed or renamed, commands that they ran, how they ended."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from replay.transcript import Thread
 TouchKind = Literal["read", "edit", "write", "rename", "delete"]
 
 _READ = frozenset(("read", "readfile", "view", "viewfile", "open", "notebookread", "readmanyfiles"))
-_EDIT = frozenset(("edit", "multiedit", "strreplace", "replace", "replaceinfile", "editfile", "notebookedit", "applydiff",
-                   "insert", "insertcontent", "searchreplace", "searchandreplace"))
+_EDIT = frozenset(("edit", "multiedit", "strreplace", "replace", "replaceinfile", "editfile", "notebookedit",
+                   "applydiff", "insert", "insertcontent", "searchreplace", "searchandreplace"))
 _WRITE = frozenset(("write", "writefile", "create", "createfile", "writetofile"))
 _EDITOR = frozenset(("strreplaceeditor", "strreplacebasededittool", "texteditor", "filededitor", "fileeditor"))
 _EDITOR_KINDS: Mapping[str, TouchKind] = {"view": "read", "create": "write", "str_replace": "edit", "insert": "edit",
                                           "undo_edit": "edit"}
-_SHELL = frozenset(("bash", "shell", "execcommand", "runcommand", "executebash", "terminal", "runshellcommand", "localshell",
-                    "containerexec", "run", "executecommand", "runterminalcmd"))
+_SHELL = frozenset(("bash", "shell", "execcommand", "runcommand", "executebash", "terminal", "runshellcommand",
+                    "localshell", "containerexec", "run", "executecommand", "runterminalcmd"))
 _PATCH = frozenset(("applypatch", "patch"))
 _PATH_KEYS = ("file_path", "path", "filePath", "filename", "notebook_path", "absolute_path", "target_file", "file")
 _COMMAND_KEYS = ("command", "cmd", "script")
@@ -71,8 +71,8 @@ def actions(log: Log | Thread) -> list[Action]:
 def _action(message: int, call: ToolCall, answer: tuple[int, ToolResult] | None) -> Action:
     command = command_of(call)
     index, result = answer if answer else (None, None)
-    return Action(message, call, index, result.text if result else "", failed(result.text, result.is_error) if result else False,
-                  command, tuple(_touches(call, command)))
+    return Action(message, call, index, result.text if result else "",
+                  failed(result.text, result.is_error) if result else False, command, tuple(_touches(call, command)))
 
 
 def plain_name(name: str) -> str:

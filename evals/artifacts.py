@@ -11,7 +11,8 @@ from evals.actions import Action, Touch
 
 GENERATED = frozenset((
     "node_modules", ".git", "dist", "build", "target", "out", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache",
-    ".pytest_cache", ".ruff_cache", ".next", ".nuxt", ".cache", "coverage", ".gradle", "htmlcov", ".eggs", ".terraform", "obj"))
+    ".pytest_cache", ".ruff_cache", ".next", ".nuxt", ".cache", "coverage", ".gradle", "htmlcov", ".eggs",
+    ".terraform", "obj"))
 """Folders whose files tools make; losing their names loses nothing."""
 SCRATCH = ("/tmp/", "/private/tmp/", "/var/folders/", "/private/var/folders/")  # noqa: S108 - names, no file is opened
 """Where throw-away files lie."""
@@ -63,8 +64,10 @@ def _rename(found: dict[str, Artifact], old: str, new: str, action: Action) -> N
 
 def absolute(path: str, cwd: str | None) -> str:
     """A path from the root, as far as the session's folder is known; case and links are left as they are."""
-    joined = path if path.startswith(("/", "~")) or path[1:3] == ":/" or not cwd else f"{cwd.replace(chr(92), '/')}/{path}"
-    return posixpath.normpath(joined)
+    if path.startswith(("/", "~")) or path[1:3] == ":/" or not cwd:
+        return posixpath.normpath(path)
+    folder = cwd.replace("\\", "/")
+    return posixpath.normpath(f"{folder}/{path}")
 
 
 def is_generated(path: str, cwd: str | None) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evals import leaderboard
+from evals.leaderboard_strata import stratified
 from evals.execute import FileResult, run_files
 from evals.outcome_files import OutcomeTable
 from evals.outcome_report import outcome_summary
@@ -90,6 +91,7 @@ def _summary(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[F
              out: Path | None) -> dict[str, Any]:
     names = [p.name for p in job.policies]
     data = leaderboard.table(rows, names)
+    clusters = leaderboard.repositories(rows)
     return {
         "schema": SCHEMA_VERSION, "run": str(out) if out else None,
         "sessions": [_session(r) for r in rows],
@@ -99,9 +101,10 @@ def _summary(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[F
         "prices": job.settings.pricing.prices or "recorded model",
         "cache_model": job.settings.pricing.cache, "summariser": job.settings.summariser,
         "trials": [_trial(r, t) for r in rows for t in r.trials],
-        "leaderboard": leaderboard.leaderboard(data),
-        "pairs": leaderboard.pairs(data, job.baseline),
-        "recommendation": leaderboard.recommend(data, len(rows)),
+        "leaderboard": leaderboard.leaderboard(data, clusters),
+        "pairs": leaderboard.pairs(data, job.baseline, clusters),
+        "strata": stratified(data, rows, job.baseline),
+        "recommendation": leaderboard.recommend(data, len(rows), clusters),
         "reprojection": [_reprojection(r, t) for r in rows for t in r.trials if t.kind == "re-projected"],
         "outcomes": outcome_summary(rows, names, job.outcomes),
         "warnings": _warnings(job, rows, unreadable),
@@ -147,7 +150,8 @@ def _warnings(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[
     empty = sum(not r.steps for r in rows)
     if empty:
         found.append(f"{empty} of {len(rows)} sessions have no model call: their measurements are missing, not zero")
-    return found + failed + _window_warnings(job, rows)
+    claim = leaderboard.scope(rows)
+    return found + failed + _window_warnings(job, rows) + ([claim] if claim else [])
 
 
 def _window_warnings(job: Comparison, rows: Sequence[SessionRow]) -> list[str]:
@@ -170,6 +174,7 @@ def _recipe(job: Comparison) -> str:
     lines = ["# rewindow compare: the settings of this run", f"baseline = {text(job.baseline)}",
              f"policies = {text([p.name for p in job.policies])}", f"window = {job.settings.capacity.window}",
              f"output_reserve = {job.settings.capacity.output_reserve}",
-             f"tokenizer = {text(job.settings.tokenizer)}", f"summariser = {text(job.settings.summariser)}", f"metrics = {text(job.settings.metrics)}",
+             f"tokenizer = {text(job.settings.tokenizer)}", f"summariser = {text(job.settings.summariser)}",
+             f"metrics = {text(job.settings.metrics)}", f"losses = {text(job.settings.losses)}",
              "files = ["]
     return "\n".join([*lines, *(f"  {text(str(f.path.absolute()))}," for f in job.files), "]", ""])

@@ -1,7 +1,7 @@
 """How people put a standing constraint into words: patterns of directive sentences, and what only looks like one.
 
-The patterns aim at precision: a sentence counts when its form tells the reader what to do or not to do, not when a modal
-word stands somewhere in it. They read English.
+The patterns aim at precision: a sentence counts when its form tells the reader what to do or not to do, not when a
+modal word stands somewhere in it. They read English.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _NO_ORDER = (r"(?:know|think|see|get|understand|want|need|care|like|have|remembe
 _VERBS = (r"(?:use|edit|change|modify|touch|report|return|write|add|run|commit|push|include|read|fix|test|update|look|"
           r"focus|keep|output|answer|reply|review|do|make|show|give|create|remove|delete|call|import|install|respond|"
           r"print|log|store|save|work|merge|build|check|allow|respect|follow|avoid|limit|restrict)")
-_ACTING = (r"(?:changing|breaking|touching|modifying|adding|using|removing|editing|committing|pushing|running|rewriting|"
-           r"deleting|altering|introducing|asking|creating|installing)")
+_ACTING = (r"(?:changing|breaking|touching|modifying|adding|using|removing|editing|committing|pushing|running|"
+           r"rewriting|deleting|altering|introducing|asking|creating|installing)")
 _NOUNS = (r"(?:new|more|other|extra|additional|further|changes?|edits?|commits?|tests?|comments?|emojis?|dependencies|"
           r"refactoring|refactors?|mocks?|code|files?|backwards?|breaking|external|third[- ]party|magic|hard-?coded|"
           r"global|unrelated|docstrings?|fallbacks?|network|internet|summary|explanations?|markdown)")
@@ -81,7 +81,8 @@ FORMS = (
 PERMISSION = re.compile("|".join((
     r"\b(?:you|we)\s+(?:can|may|could|are\s+(?:now\s+)?(?:allowed|free)\s+to)\s+(?:now\s+)?(?!you\b)\w+",
     r"\bfeel\s+free\s+to\b", r"\b(?:it['’]s|it\s+is)\s+(?:now\s+)?(?:ok|okay|fine|allowed|alright)\s+to\b",
-    r"\bno\s+longer\s+(?:need|have|forbidden|required|necessary)\b", r"\b(?:don['’]?t|do\s+not)\s+(?:need|have)\s+to\b",
+    r"\bno\s+longer\s+(?:need|have|forbidden|required|necessary)\b",
+    r"\b(?:don['’]?t|do\s+not)\s+(?:need|have)\s+to\b",
     r"\bforget\s+(?:about\s+)?(?:the|that|my|what)\b", r"\bignore\s+(?:the|that|my|what)\b")), re.IGNORECASE)
 """A sentence that lifts a constraint with the same words."""
 
@@ -93,8 +94,9 @@ HINT = re.compile(
 
 NOT_PROSE = re.compile("|".join((
     r"[{};]\s*$", r"=>|::|\(\)", r"^\s*[|+>$#@✓✗✔✘→←]", r"[│├└╭╰⎿●⏺]", r"^\S+\.\w{1,4}:\d+",
-    r"^\s*[-\w./]+\.(?:go|py|ts|js|rs|java):", r"\b(?:ERROR|WARN|INFO|DEBUG|Error|Traceback|panic|FAIL|PASS|Exception)\b:?",
-    r"\d\d:\d\d:\d\d", r"^\s*\"[\w-]+\"\s*:", r"^\s*//|^\s*\*\s|^diff --git|^@@",
+    r"^\s*[-\w./]+\.(?:go|py|ts|js|rs|java):",
+    r"\b(?:ERROR|WARN|INFO|DEBUG|Error|Traceback|panic|FAIL|PASS|Exception)\b:?",
+    r"\d\d:\d\d:\d\d", r"^\s*\"[\w-]+\"\s*:", r"(?:^|\s)//\s|^\s*\*\s|^diff --git|^@@",
     r"^\s*(?:if|for|func|def|return|import|const|let|var|class|public|else)\b.*[:;({]\s*$")))
 """Code, logs, tables and drawings that people paste."""
 

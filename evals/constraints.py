@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from evals.constraint_patterns import HINT, NOT_PROSE, PERMISSION, form_of, plain
-from evals.phrases import NEGATIONS, Rule, content_words, enough, flat, tokens
+from evals.phrase_kinds import Rule
+from evals.phrases import content_words, enough, flat, tokens
 from replay.blocks import Text
 from replay.log import Log
 from replay.transcript import Message, Transcript
@@ -16,8 +17,9 @@ FEWEST_WORDS, MOST_WORDS = 3, 60
 RULE_FILE_DETAILS = frozenset(("agents_md", "nested_memory", "claude_md", "user_instructions", "memory", "rules"))
 """Details of injected messages that carry a project's rule file."""
 
-_RULE_FILE = re.compile(r"(?:^|\n)\s*(?:#+ (?:Context from )?|<|Contents of |Instructions from: ?)(?:\S*/)?(?:AGENTS|CLAUDE|GEMINI|CONVENTIONS)\.md\b"
-                        r"|(?:^|\n)# claudeMd\b")
+_RULE_FILE = re.compile(r"(?:^|\n)\s*(?:#+ (?:Context from )?|<|Contents of |Instructions from: ?)(?:\S*/)?"
+                        r"(?:AGENTS|CLAUDE|GEMINI|CONVENTIONS)\.md\b|(?:^|\n)# claudeMd\b")
+_OF_SELF = re.compile(r"(?:i|i['’](?:m|ve|d|ll))\s+(?!want|need|would|expect|insist)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'`*-]|\w)|\n+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<(\w[\w-]*)>.*?</\1>", re.DOTALL)
 _LETTER = re.compile(r"[A-Za-z ]")
@@ -39,7 +41,7 @@ class Constraint:
     until: int | None = None
     """Log index of the message that took it back or replaced it; None: it holds to the end."""
     pinned: bool = False
-    """The harness puts it into every request: a system message, or a rule file that it gave again after a compaction."""
+    """The harness puts it into every request: a system message, or a rule file given again after a compaction."""
 
 
 def constraints(transcript: Transcript, log: Log) -> tuple[Constraint, ...]:
@@ -99,7 +101,7 @@ def rule_in(sentence: str) -> tuple[Rule, str] | None:
 
 def _speaks_of_self(text: str, form: str) -> bool:
     """`I don't use it` tells what somebody does, not what is to be done; `I'd prefer` does."""
-    return form != "prefer" and bool(re.match(r"(?:i|i['’](?:m|ve|d|ll))\s+(?!want|need|would|expect|insist)", text, re.IGNORECASE))
+    return form != "prefer" and bool(_OF_SELF.match(text))
 
 
 def _after(found: list[Constraint], sentence: str, message: Message, source: str) -> list[Constraint]:
@@ -134,11 +136,13 @@ def same(one: Rule, other: Rule) -> bool:
 def replaces(new: Rule, old: Rule) -> bool:
     """Whether a rule contradicts an earlier one: the same words turned round, or with other numbers."""
     if new.negated != old.negated:
-        return _covers(new.words, old.words) and _covers(old.words, new.words)
+        # A long sentence has the words of many rules; it contradicts only one that it is about.
+        return _covers(new.words, old.words) and len(new.words) <= 2 * len(old.words) + 1
     numbers = _numbers(new), _numbers(old)
     if numbers[0] == numbers[1] or not all(numbers):
         return False
-    return _covers(new.words - numbers[0], old.words - numbers[1]) and _covers(old.words - numbers[1], new.words - numbers[0])
+    ours, theirs = new.words - numbers[0], old.words - numbers[1]
+    return _covers(ours, theirs) and _covers(theirs, ours)
 
 
 def _numbers(rule: Rule) -> frozenset[str]:
@@ -159,4 +163,4 @@ def _pinned(message: Message, given_again: frozenset[str]) -> bool:
     return message.origin == "system" or (message.origin == "injected" and flat(message.text) in given_again)
 
 
-__all__ = ["NEGATIONS", "Constraint", "constraints", "lifts", "replaces", "rule_in", "same", "sentences", "source_of"]
+__all__ = ["Constraint", "constraints", "lifts", "replaces", "rule_in", "same", "sentences", "source_of"]

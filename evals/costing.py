@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from evals.caches import CacheModel, Clock, Served, cache_model, serve
 from evals.prices import NoPrice, Price, Rates, price
@@ -82,8 +83,21 @@ class LaneCost:
 
     def input_units(self, clock: Clock | None = None) -> float:
         """Input of all requests in uncached-token equivalents."""
-        served = self.served if clock is None else self._served(clock)
-        return sum(s.units(self.model) for s in served)
+        if clock == "cold":
+            return sum(self._cold_units(v.figure.tokens) for v in self.lane.views)
+        same = clock is None or (clock == "warm" and not self._ever_expires)
+        return sum(s.units(self.model) for s in (self.served if same else self._served(clock or "warm")))
+
+    def _cold_units(self, tokens: int) -> float:
+        """A request of which nothing was in the cache."""
+        kept = self.model.entries != "never" and tokens >= self.model.minimum_tokens
+        return tokens * (self.model.write if kept else 1.0)
+
+    @cached_property
+    def _ever_expires(self) -> bool:
+        """Whether any two requests are further apart than an entry lives."""
+        times = [t for t in self._times if t is not None]
+        return any(b - a > self.model.ttl_seconds for a, b in pairwise(times))
 
     @cached_property
     def output_tokens(self) -> int:

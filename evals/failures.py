@@ -10,7 +10,8 @@ from evals.actions import Action
 from evals.phrases import WORD, Prepared, content_words, enough, flat, holds
 from evals.shell_results import normalised, signature
 
-_FAILING = frozenset("fail failed fails failing failure error errors broken wrong rejected refused denied exception".split())
+_FAILING = frozenset(("fail", "failed", "fails", "failing", "failure", "error", "errors", "broken", "wrong", "rejected",
+                      "refused", "denied", "exception"))
 _SHORTEST_SIGNATURE = 8
 _NO_WORD = "-"
 """Key of failures without an indexed word: no text has it, and only their own result shows them."""
@@ -32,7 +33,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure as a phrase: its error line anywhere, or in a summary one sentence that names the call and that it failed."""
+    """A failure as a phrase: its error line anywhere, or in a summary one sentence that says that this call failed."""
 
     target: str
     """The command or file, as it was tried."""
@@ -86,7 +87,8 @@ class Failure:
         if not summary or not self.words:
             return 0
         need = enough(len(self.words))
-        return int(any(len(self.words & s) >= need and not _FAILING.isdisjoint(s) for s in prepared.words_of_sentences(self.keys)))
+        sentences = prepared.words_of_sentences(self.keys)
+        return int(any(len(self.words & s) >= need and not _FAILING.isdisjoint(s) for s in sentences))
 
 
 def retries(made: Sequence[Action]) -> list[Retry]:

@@ -82,8 +82,8 @@ class Mentions:
                  sources: Sequence[int | None]) -> None:
         """Search the log.
 
-        `asked`: for each phrase the positions `[first, stop)` of the views that it matters in. `sources`: the message that
-        each was taken from, which has it whatever its spelling there.
+        `asked`: for each phrase the positions `[first, stop)` of the views that it matters in. `sources`: the message
+        that each was taken from, which has it whatever its spelling there.
         """
         self.index = KeyIndex(phrases)
         self._log = log
@@ -94,7 +94,7 @@ class Mentions:
         found |= {(number, source): LETTER for number, source in enumerate(sources) if source is not None}
         columns = np.array(sorted((n, m, g) for (n, m), g in found.items()), np.int64).reshape(-1, 3)
         self.phrase, self.message, self.grade = (np.ascontiguousarray(c) for c in columns.T)
-        self._altered_grades: dict[Rendering, IntArray] = {}
+        self._changed: dict[Rendering, tuple[Any, IntArray]] = {}
         self._inserted: tuple[Presence, IntArray] | None = None
         self._lines: dict[tuple[str, bool], list[tuple[int, int]]] = {}
 
@@ -135,35 +135,43 @@ class Mentions:
         return Pieces(*(np.concatenate(c) for c in zip(*parts, strict=True))) if parts else NO_PIECES
 
     def _inserted_places(self, shown: Presence) -> IntArray:
-        """Rows of phrase, first view, one past the last, and grade for what a lane inserted; the latest lane's are kept."""
+        """Rows of phrase, first view, one past the last and grade of what a lane inserted; kept for the latest lane."""
         if self._inserted is None or self._inserted[0] is not shown:
             rows = [(n, p.first, p.stop, g) for p in shown.placed for n, g in self.in_text(p.item).items()]
             self._inserted = shown, np.array(rows, np.int64).reshape(-1, 4)
         return self._inserted[1]
 
     def _in_stretch(self, stretch: Stretch, grade: int, more: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        start, stop = stretch.shown[self.message], stretch.gone[self.message]
-        for rendering, steps in stretch.altered.items():
-            lost = self._grades_through(rendering) < grade
-            stop = np.where(lost, np.minimum(stop, steps[self.message]), stop)
-        stop = np.where(self.grade >= grade, stop, 0)
-        phrase = self.phrase
-        if len(more):
-            phrase, start, stop = _merged(phrase, start, stop, more)
+        good = self.grade >= grade
+        phrase, message = self.phrase[good], self.message[good]
+        start, stop = stretch.shown[message], stretch.gone[message]
+        rows = [more]
+        for rendering, (since, until) in stretch.altered.items():
+            is_changed, places = self._through(rendering)
+            stop = np.where(is_changed[message], np.minimum(stop, since[message]), stop)
+            rows.append(_altered_rows(places[places[:, 2] >= grade], stretch, since, until))
+        added = np.concatenate(rows)
+        if len(added):
+            phrase, start, stop = _merged(phrase, start, stop, added)
         start = np.maximum(np.maximum(start, self._on[phrase]), stretch.first)
         stop = np.minimum(np.minimum(stop, self._off[phrase]), stretch.stop)
         return _disjoint(phrase, start, stop)
 
-    def _grades_through(self, rendering: Rendering) -> IntArray:
-        """Grades of the places when their messages are shown through a rendering."""
-        if rendering not in self._altered_grades:
-            grades, shown = self.grade.copy(), self._log.rendered(rendering)
-            is_changed = np.diff(np.array(self._log.changed(rendering)))[self.message] > 0
-            for place in np.flatnonzero(is_changed).tolist():
-                left = self._in_lines(searchable(shown[int(self.message[place])]), False)
-                grades[place] = left.get(int(self.phrase[place]), 0)
-            self._altered_grades[rendering] = grades
-        return self._altered_grades[rendering]
+    def _through(self, rendering: Rendering) -> tuple[Any, IntArray]:
+        """Which messages a rendering changes, and rows of phrase, message and grade for what it leaves in them."""
+        if rendering not in self._changed:
+            shown, changed = self._log.rendered(rendering), np.diff(np.array(self._log.changed(rendering))) > 0
+            rows = [(number, index, grade) for index in np.flatnonzero(changed).tolist()
+                    for number, grade in self._in_lines(searchable(shown[index]), False).items()]
+            self._changed[rendering] = changed, np.array(rows, np.int64).reshape(-1, 3)
+        return self._changed[rendering]
+
+
+def _altered_rows(places: IntArray, stretch: Stretch, since: IntArray, until: IntArray) -> IntArray:
+    """Rows of phrase, start and stop for what messages hold while they are shown through a rendering."""
+    phrase, message, _ = places.T
+    start = np.maximum(stretch.shown[message], since[message])
+    return np.stack((phrase, start, np.minimum(stretch.gone[message], until[message])), axis=1)
 
 
 def _merged(phrase: IntArray, start: IntArray, stop: IntArray, more: IntArray) -> tuple[IntArray, IntArray, IntArray]:

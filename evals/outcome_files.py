@@ -55,7 +55,7 @@ def load_outcomes(path: Path) -> OutcomeTable:
 
 
 def sidecar_label(path: str, session: str) -> Label | None:
-    """The label in `NAME.outcome.json` beside a session's file; None without one. Raises ConfigError for a broken one."""
+    """The label in `NAME.outcome.json` beside a session's file; None without one. ConfigError where it is broken."""
     file = Path(path)
     places = (file.with_name(file.name + SIDECAR_ENDING), file.with_name(file.name.partition(".")[0] + SIDECAR_ENDING))
     found = next((p for p in places if p.is_file()), None)

@@ -23,7 +23,7 @@ FEWEST_SESSIONS = 10
 
 
 def labelled(rows: Sequence[SessionRow], table: OutcomeTable | None) -> tuple[dict[str, Label], list[str]]:
-    """The label of each session, the table's before the session's own, and what of the table no session was found for."""
+    """The label of each session, the table's before its own, and the names in the table that no session has."""
     used: set[str] = set()
     labels: dict[str, Label] = {}
     for row in rows:
@@ -39,7 +39,8 @@ def _names(row: SessionRow) -> Iterator[str]:
     yield from (row.session, row.session.partition("~")[0], row.path, name, name.partition(".")[0])
 
 
-def outcome_summary(rows: Sequence[SessionRow], policies: Sequence[str], table: OutcomeTable | None = None) -> dict[str, Any]:
+def outcome_summary(rows: Sequence[SessionRow], policies: Sequence[str],
+                    table: OutcomeTable | None = None) -> dict[str, Any]:
     """Labels with their evidence, the recorded pass rate's bounds, bounds for every policy, associations."""
     labels, unmatched = labelled(rows, table)
     given = list(labels.values())
@@ -66,7 +67,8 @@ def _bounds(policy: str, rows: Sequence[SessionRow], labels: Mapping[str, Label]
     bounds = outcome_bounds(passed, same)
     usable = [y for y, s in zip(passed, same, strict=True) if s and y is not None]
     return {"policy": policy, "low": bounds.low if bounds else None, "high": bounds.high if bounds else None,
-            "n": len(rows), "identified": sum(same), "identified_labelled": len(usable), "identified_passed": int(sum(usable))}
+            "n": len(rows), "identified": sum(same), "identified_labelled": len(usable),
+            "identified_passed": int(sum(usable))}
 
 
 def _identified(row: SessionRow, policy: str) -> bool:

@@ -1,8 +1,8 @@
-"""How a session ended, as far as something else than the agent says so: labels with source, evidence and confidence (D1).
+"""How a session ended, as far as something else than the agent says so: labels with source and confidence (D1).
 
-In this order the first that tells anything counts: an external verifier (results table, sidecar file, a grade in the file
-itself), the last full test run, the last check of a pushed commit, a person's words, and how the run broke off. What the
-agent claims never counts. No label is `unknown`, which is neither a pass nor a failure.
+In this order the first that tells anything counts: an external verifier (results table, sidecar file, a grade in the
+file itself), the last full test run, the last check of a pushed commit, a person's words, and how the run broke off.
+What the agent claims never counts. No label is `unknown`, which is neither a pass nor a failure.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from replay.transcript import Message, Transcript
 Value = Literal["pass", "fail", "partial", "unknown"]
 
 _ACCEPTED = re.compile(
-    r"^(?:(?:ok(?:ay)?|yes|yeah|great|perfect|nice|awesome|excellent|cool)[,.! ]+)*(?:lgtm|looks good|it works|that works|works "
-    r"(?:now|great|well|perfectly)|ship it|approved|perfect|(?:great|good|nice) (?:job|work)|all good|well done)\b",
+    r"^(?:(?:ok(?:ay)?|yes|yeah|great|perfect|nice|awesome|excellent|cool)[,.! ]+)*(?:lgtm|looks good|it works|"
+    r"that works|works (?:now|great|well|perfectly)|ship it|approved|perfect|(?:great|good|nice) (?:job|work)|all good|"
+    r"well done)\b",
     re.IGNORECASE)
 _REFUSED = re.compile(
-    r"\b(?:still (?:broken|failing|fails|crash\w*|not working|doesn['’]?t work)|(?:doesn['’]?t|does not|didn['’]?t) work|"
-    r"not (?:fixed|working)|you broke|this is wrong|revert (?:this|that|it|everything))\b", re.IGNORECASE)
+    r"\b(?:still (?:broken|failing|fails|crash\w*|not working|doesn['’]?t work)|"
+    r"(?:doesn['’]?t|does not|didn['’]?t) work|not (?:fixed|working)|you broke|this is wrong|"
+    r"revert (?:this|that|it|everything))\b", re.IGNORECASE)
 _CHECKS = re.compile(r"\bgh (?:pr checks|run (?:watch|view|list))\b")
 _CHECK_FAILED = re.compile(r"(?:^|\s)(?:fail(?:ed|ure)?|X|✗|timed_out|cancelled)(?=\s)", re.MULTILINE)
 _CHECK_OPEN = re.compile(r"(?:^|\s)(?:pending|queued|in_progress|\*)(?=\s)", re.MULTILINE)
@@ -54,7 +56,7 @@ UNKNOWN = Label(value="unknown", source="none", confidence=0.0, detail="nothing 
 
 
 def transcript_label(transcript: Transcript, made: Sequence[Action] | None = None) -> Label:
-    """The label that a transcript holds itself; `UNKNOWN` where it holds none. `made`: its calls, where they are known."""
+    """The label that a transcript holds itself; `UNKNOWN` where it holds none. `made`: its calls, where known."""
     calls = actions(transcript.main) if made is None else made
     finders: Sequence[Callable[[], Label | None]] = (
         lambda: _graded(transcript), lambda: _tested(calls), lambda: _checked(calls),
@@ -107,10 +109,10 @@ def _checked(made: Sequence[Action]) -> Label | None:
     """The last look at the checks of a pushed commit, where they were done."""
     for action in reversed(made):
         if action.command and _CHECKS.search(action.command) and action.text and not _CHECK_OPEN.search(action.text):
-            value = "fail" if _CHECK_FAILED.search(action.text) else "pass" if _CHECK_PASSED.search(action.text) else None
-            if value is not None:
-                return Label(value=value, source="checks of the commit",  # type: ignore[arg-type]
-                             message=action.result, confidence=0.7, detail=action.command[:120])
+            bad, good = _CHECK_FAILED.search(action.text), _CHECK_PASSED.search(action.text)
+            if bad or good:
+                return Label(value="fail" if bad else "pass", source="checks of the commit", message=action.result,
+                             confidence=0.7, detail=action.command[:120])
     return None
 
 
@@ -119,9 +121,11 @@ def _spoken(messages: Sequence[Message]) -> Label | None:
     last = next((m for m in reversed(messages) if m.origin == "human" and m.role == "user"), None)
     if last is None or last.index == 0 or len(last.text.split()) > _ACCEPTANCE_WORDS:
         return None
-    value = "fail" if _REFUSED.search(last.text) else "pass" if _ACCEPTED.search(last.text.strip()) else None
-    return None if value is None else Label(value=value, source="a person's words",  # type: ignore[arg-type]
-                                            message=last.index, confidence=0.4, detail=last.text.strip()[:120])
+    bad, good = _REFUSED.search(last.text), _ACCEPTED.search(last.text.strip())
+    if not bad and not good:
+        return None
+    return Label(value="fail" if bad else "pass", source="a person's words", message=last.index, confidence=0.4,
+                 detail=last.text.strip()[:120])
 
 
 def _ended(transcript: Transcript) -> Label | None:
@@ -130,5 +134,5 @@ def _ended(transcript: Transcript) -> Label | None:
     if found is None:
         return None
     broke = found.value == "fail" and found.source != "success"
-    return Label(value="fail" if broke else "unknown", source=f"ending: {found.source}", confidence=0.5 if broke else 0.0,
-                 detail=found.detail)
+    return Label(value="fail" if broke else "unknown", source=f"ending: {found.source}",
+                 confidence=0.5 if broke else 0.0, detail=found.detail)

@@ -1,4 +1,4 @@
-"""The agent's plan over a session: todo lists that are written whole, and tasks that are created and updated one by one."""
+"""The agent's plan over a session: todo lists that are written whole, and tasks that are created one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from evals.actions import Action, plain_name
 _WHOLE = re.compile(r"todo|plan$|^plan|tasktracker")
 _LISTS = ("todos", "plan", "task_list", "todoList", "tasks", "items", "todo_list")
 _TEXTS = ("content", "step", "description", "title", "subject", "task", "text", "name")
-_CLOSED = frozenset(("completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped", "success", "closed", "failed"))
+_CLOSED = frozenset(("completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped", "success",
+                     "closed", "failed"))
 _NUMBER = re.compile(r"#(\w+)")
 
 

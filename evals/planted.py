@@ -43,7 +43,7 @@ class Plan:
         if not self.depths or not all(0 <= d <= 1 for d in self.depths):
             raise ConfigError("--depth", "", "expected one or more numbers from 0 to 1")
         if self.summariser == "recorded":
-            raise ConfigError("--summariser", "recorded", "recorded summaries were written before the facts were planted")
+            raise ConfigError("--summariser", "recorded", "recorded summaries cannot hold what was planted later")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Followed:
 
     planted: Planted
     after: tuple[Status, ...]
-    """Round by round: `kept`; `superseded`: the former value alone is there; `value alone`: without its words; `lost`."""
+    """Round by round: `kept`; `superseded` (the former value is there, not this one); `value alone`; `lost`."""
     steps: tuple[int, ...]
     """The step whose view each round was judged by."""
 
@@ -98,13 +98,15 @@ class PolicyResult:
     repeats: int
     """How often the end of the session was repeated to get that far."""
     followed: tuple[Followed, ...]
+    ended: int | None = None
+    """Step at which a request stayed refused; compactions behind it would never have happened and do not count."""
 
     def survival(self) -> list[Survival]:
         """For each kind and round, while at least one fact was followed that far."""
         return [made for kind in KINDS for made in _survival(kind, self.followed)]
 
     def collapse(self) -> dict[Kind, int | None]:
-        """For each kind the first round after which fewer than half of its facts are kept; None: there is no such round."""
+        """For each kind the first round after which fewer than half of its facts are kept; None: there is none."""
         found: dict[Kind, int | None] = dict.fromkeys(KINDS)
         for row in reversed(self.survival()):
             if 2 * row.kept < row.followed:
@@ -121,7 +123,7 @@ def _survival(kind: Kind, followed: Sequence[Followed]) -> list[Survival]:
 
 def run_planted(transcript: Transcript, policies: Sequence[Policy], capacity: Capacity, counter: MessageCounter,
                 plan: Plan) -> list[PolicyResult]:
-    """Plant the facts of a plan in a session and follow them under each policy. Raises ConfigError for the recorded lane."""
+    """Plant the facts of a plan in a session and follow them under each policy. ConfigError for the recorded lane."""
     if any(p.name == "recorded" for p in policies):
         raise ConfigError("--policy", "recorded", "what the harness sent was sent before the facts were planted")
     changed, found = plant(transcript, plan)
@@ -157,12 +159,14 @@ def _follow(transcript: Transcript, found: Sequence[Planted], policy: Policy, ca
         if late >= plan.rounds or times >= MOST_REPEATS or lane.ended is not None or len(rounds) == before:
             break
         before, times = len(rounds), max(1, 2 * times)
-    return PolicyResult(policy.name, len(rounds), times, _judged(session, lane, rounds, found, plan.rounds))
+    judged = _judged(session, lane, rounds, found, plan.rounds)
+    return PolicyResult(policy.name, len(rounds), times, judged, lane.ended)
 
 
 def _rounds(lane: Lane) -> list[int]:
     """Positions of the views right after a full compaction."""
-    return [n for n, view in enumerate(lane.views) if any(e.kind == "full" for e in view.events)]
+    return [n for n, view in enumerate(lane.views)
+            if view.status == "sent" and any(e.kind == "full" for e in view.events)]
 
 
 def _judged(session: Session, lane: Lane, rounds: Sequence[int], found: Sequence[Planted],
@@ -206,7 +210,7 @@ def _policy_json(result: PolicyResult) -> dict[str, Any]:
     survival = [{"kind": s.kind, "round": s.round, "kept": s.kept, "followed": s.followed, "share": s.share}
                 for s in result.survival()]
     return {"policy": result.policy, "compactions": result.compactions, "repeats": result.repeats,
-            "survival": survival, "collapse": result.collapse(), "facts": [_fact_json(f) for f in result.followed]}
+            "ended": result.ended, "survival": survival, "collapse": result.collapse(), "facts": [_fact_json(f) for f in result.followed]}
 
 
 def _fact_json(followed: Followed) -> dict[str, Any]:

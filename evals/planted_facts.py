@@ -1,7 +1,7 @@
 """Facts to plant in a session: five kinds, each a sentence of a person with what must survive of it.
 
-A fact with a value may replace an earlier one: then only the current value counts, and a view that shows the former alone
-has lost it.
+A fact with a value may replace an earlier one: then only the current value counts, and a view that shows the former
+alone has lost it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from evals.phrases import WORD, Prepared, Rule, content_words, enough, flat, holds
+from evals.phrase_kinds import Rule
+from evals.phrases import WORD, Prepared, content_words, enough, flat, holds
 
 Kind = Literal["rule", "budget", "project fact", "task state", "preference"]
 KINDS: tuple[Kind, ...] = ("rule", "budget", "project fact", "task state", "preference")

@@ -1,6 +1,6 @@
 """When each message of a log was shown in a lane, told from what changes between views; no view is rendered.
 
-Positions count the views of a lane from 0. The work is that of the changes: a view that only grew costs next to nothing.
+Positions count the views of a lane from 0. The work is that of the changes: a view that only grew costs very little.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from replay.engine import View
 from replay.log import Log
-from replay.window import Inserted, Item, Mark, Rendering, Span, Window, merged
+from replay.window import Inserted, Item, Mark, Rendering, Span, Window, merged, pieces, rendering_at
 
 IntArray = NDArray[np.int64]
 
@@ -30,8 +30,8 @@ class Stretch:
     """For each log message the position of the first view that shows it."""
     gone: IntArray
     """For each log message the position from which it is no longer shown."""
-    altered: Mapping[Rendering, IntArray]
-    """For each rendering and message the position from which it is shown through it."""
+    altered: Mapping[Rendering, tuple[IntArray, IntArray]]
+    """For each rendering and message the positions from which on and up to which it is shown through it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Presence:
 
 
 def arrivals(log: Log) -> IntArray:
-    """For each message of a log the position of the first view that could show it; the number of views where none could."""
+    """For each message the position of the first view that could show it; the number of views where none could."""
     starts = np.fromiter((s.start for s in log.steps), np.int64, len(log.steps))
     return np.searchsorted(starts, np.arange(len(log)), side="right").astype(np.int64)
 
@@ -94,12 +94,12 @@ class _Follower:
         self._first = position
         self._shown = np.maximum(self._arrival, position)
         self._gone = np.full(len(self._arrival), self._views, np.int64)
-        self._altered: dict[Rendering, IntArray] = {}
+        self._altered: dict[Rendering, tuple[IntArray, IntArray]] = {}
 
     def take(self, position: int, window: Window) -> None:
         """The next view."""
         before, self._window = self._window, window
-        grew = _only_grew(before.items, window.items)
+        grew = _only_grew(before, window)
         if grew and before.marks is window.marks:
             return
         if not grew:
@@ -116,23 +116,36 @@ class _Follower:
                 return False
             for start, stop in minus(old, new):
                 self._gone[start:stop] = position
-        return self._mark(position, before.marks, window)
+        return self._mark(position, before, window)
 
-    def _mark(self, position: int, old: tuple[Mark, ...], window: Window) -> bool:
-        if old is window.marks:
+    def _mark(self, position: int, last: Window, window: Window) -> bool:
+        if last.marks is window.marks:
             return True
-        before, after = _ranges(old), _ranges(window.marks)
+        before, after = _ranges(last.marks), _ranges(window.marks)
         for rendering, ranges in before.items():
-            if overlap(minus(ranges, after.get(rendering, [])), covered(window.items)):
+            # Shown again as recorded: what is in view, and what a mark was laid over before it came.
+            if overlap(minus(ranges, after.get(rendering, [])), covered(window.items, (last.end, len(self._gone)))):
                 return False
         for rendering, ranges in after.items():
             for start, stop in minus(ranges, before.get(rendering, [])):
-                self._through(rendering)[start:stop] = position
+                self._alter(position, last.marks, window.marks, (start, min(stop, len(self._gone))))
         return True
 
-    def _through(self, rendering: Rendering) -> IntArray:
+    def _alter(self, position: int, old: tuple[Mark, ...], new: tuple[Mark, ...], where: tuple[int, int]) -> None:
+        """Messages of a range are shown through other renderings from a position on."""
+        for start, stop, _ in pieces(old + new, *where):
+            before, after = rendering_at(old, start), rendering_at(new, start)
+            # What has left keeps the form that it left in.
+            live = self._gone[start:stop] == self._views
+            if before is not None:
+                self._through(before)[1][start:stop][live] = position
+            if after is not None:
+                self._through(after)[0][start:stop][live] = position
+
+    def _through(self, rendering: Rendering) -> tuple[IntArray, IntArray]:
         if rendering not in self._altered:
-            self._altered[rendering] = np.full(len(self._arrival), self._views, np.int64)
+            never = np.full(len(self._arrival), self._views, np.int64)
+            self._altered[rendering] = never, never.copy()
         return self._altered[rendering]
 
     def _restart(self, position: int, window: Window) -> None:
@@ -140,7 +153,7 @@ class _Follower:
         self._start(position)
         for start, stop in minus([(0, window.end)], covered(window.items)):
             self._gone[start:stop] = position
-        self._mark(position, (), window)
+        self._mark(position, Window(), window)
 
     def _close(self, position: int) -> None:
         np.minimum(self._gone, position, out=self._gone)
@@ -162,14 +175,16 @@ class _Follower:
         return Presence(self._views, tuple(self._stretches), tuple(self._placed))
 
 
-def _only_grew(old: tuple[Item, ...], new: tuple[Item, ...]) -> bool:
-    """Whether the items differ at most in where the last span stops."""
-    if len(old) != len(new) or not old:
+def _only_grew(old: Window, new: Window) -> bool:
+    """Whether the new window shows what the old one did and everything that arrived since."""
+    if len(old.items) != len(new.items) or not old.items:
         return False
-    if any(a is not b for a, b in zip(old[:-1], new[:-1], strict=True)):
+    if any(a is not b for a, b in zip(old.items[:-1], new.items[:-1], strict=True)):
         return False
-    a, b = old[-1], new[-1]
-    return a is b or (isinstance(a, Span) and isinstance(b, Span) and a.start == b.start and a.stop <= b.stop)
+    a, b = old.items[-1], new.items[-1]
+    if isinstance(a, Span) and isinstance(b, Span) and a.start == b.start and a.stop == old.end:
+        return b.stop == new.end
+    return a is b and old.end == new.end
 
 
 Ranges = list[tuple[int, int]]

@@ -1,4 +1,4 @@
-"""What results of commands say about how they ended: exit codes in the words of each harness, and the line that names an error."""
+"""What results of commands say about how they ended: exit codes in the words of each harness, and the error's line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _HEAD = re.compile(
     r"^\s*Exit code:?\s+(-?\d+)|\bProcess exited with code (-?\d+)|<returncode>(-?\d+)</returncode>|"
     r"^\s*\{.*?\"exit_code\":\s*(-?\d+)", re.DOTALL)
 _TAIL = re.compile(
-    r"Command exited with code (-?\d+)\s*$|(?:completed|finished) with exit code (-?\d+)|\nExit Code: (-?\d+)\n(?:Error|Signal)|"
-    r"\"exit_code\":\s*(-?\d+)|\nexit status (-?\d+)\s*$")
+    r"Command exited with code (-?\d+)\s*$|(?:completed|finished) with exit code (-?\d+)|"
+    r"\nExit Code: (-?\d+)\n(?:Error|Signal)|\"exit_code\":\s*(-?\d+)|\nexit status (-?\d+)\s*$")
 _TELLING = re.compile(
-    r"\b(?:\w*(?:Error|Exception)\b|error\b|fatal\b|panic\b|FAIL(?:ED)?\b|failed\b|not found\b|No such file|cannot\b|undefined\b|"
-    r"denied\b|refused\b|invalid\b|missing\b|unknown\b|does not\b|timed out)", re.IGNORECASE)
-_FRAME = re.compile(r"^(?:Exit code:? -?\d+|Chunk ID:.*|Wall time:.*|Process exited.*|Original token count:.*|Output:|Command:.*|"
-                    r"Error:|<\/?[\w_]+>|Traceback \(most.*|\[.*exit code.*)\s*$")
+    r"\b(?:\w*(?:Error|Exception)\b|error\b|fatal\b|panic\b|FAIL(?:ED)?\b|failed\b|not found\b|No such file|cannot\b|"
+    r"undefined\b|denied\b|refused\b|invalid\b|missing\b|unknown\b|does not\b|timed out)", re.IGNORECASE)
+_FRAME = re.compile(r"^(?:Exit code:? -?\d+|Chunk ID:.*|Wall time:.*|Process exited.*|Original token count:.*|Output:|"
+                    r"Command:.*|Error:|<\/?[\w_]+>|Traceback \(most.*|\[.*exit code.*)\s*$")
 _LONGEST_SIGNATURE = 200
 
 
@@ -38,13 +38,13 @@ def signature(text: str) -> str:
     return chosen[:_LONGEST_SIGNATURE]
 
 
-_PREFIX = re.compile(r"^(?:cd\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;)\s*|export\s+\S+\s*(?:&&|;)\s*|timeout\s+\S+\s+|sudo\s+|"
-                     r"env\s+|[A-Z_][A-Z0-9_]*=\S*\s+|source\s+\S+\s*(?:&&|;)\s*)")
+_PREFIX = re.compile(r"^(?:cd\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s*(?:&&|;)\s*|export\s+\S+\s*(?:&&|;)\s*|timeout\s+\S+\s+|"
+                     r"sudo\s+|env\s+|[A-Z_][A-Z0-9_]*=\S*\s+|source\s+\S+\s*(?:&&|;)\s*)")
 _TAILS = re.compile(r"\s*(?:2>&1|2>\s*/dev/null|\|\s*(?:tail|head)\b[^|;&]*|;\s*echo\s+.*)\s*$")
 
 
 def normalised(command: str) -> str:
-    """A command without what changes from one try to the next: folder, environment, time limit, cutting of its output."""
+    """A command without what changes from one try to the next: folder, environment, time limit, cut of its output."""
     text = " ".join(command.split())
     while True:
         shorter = _TAILS.sub("", _PREFIX.sub("", text))

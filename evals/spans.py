@@ -22,7 +22,7 @@ SHORTEST_LINE = 12
 
 _EXTENSIONS = ("py pyi js jsx ts tsx mjs cjs go rs java kt swift rb php c h cc cpp hpp cs scala lua sql sh bash zsh "
                "ps1 md mdx rst txt json jsonl json5 toml yaml yml xml html htm css scss less vue svelte lock cfg ini "
-               "env conf log csv tsv ipynb proto gradle mod sum png jpg svg pdf diff patch dockerfile").replace(" ", "|")
+               "env conf log csv tsv ipynb proto gradle mod sum png jpg svg pdf diff patch").replace(" ", "|")
 _QUOTED = r'"(?:[^"\\\n]|\\.){4,200}"' + r"|'[^'\n]{4,200}'|`[^`\n]{4,200}`"
 _PIECE = re.compile(
     r"(?P<url>https?://[^\s\"'`<>()\[\]{}|\\]+)"

@@ -26,7 +26,7 @@ _PROSE_KEYS = frozenset((
     "chars", "model", "subagent_type", "agent_type", "reasoning_effort", "output_mode", "sandbox_permissions",
     "prefix_rule", "type", "security_risk"))
 _KNOB_KEYS = frozenset(("limit", "offset", "timeout", "yield_time_ms", "max_output_tokens", "head_limit", "timeout_ms",
-                        "max_results", "-A", "-B", "-C", "verbosity", "depth", "scale"))
+                        "max_results", "view_range", "-A", "-B", "-C", "verbosity", "depth", "scale"))
 _NOT_ASKED = _PROSE_KEYS | _KNOB_KEYS | {*BODY_KEYS, *PATH_KEYS}
 _EDITOR_VERBS: Mapping[str, Verb] = {"view": "read", "create": "write", "str_replace": "edit", "insert": "edit",
                                      "undo_edit": "other"}
@@ -159,7 +159,8 @@ def _range(arguments: Mapping[str, Any]) -> tuple[int, int] | None:
 def _asked(arguments: Mapping[str, Any], verb: Verb) -> Iterator[str]:
     replaced = (*OLD_KEYS, *NEW_KEYS, "edits") if verb == "edit" else ()
     for key, value in arguments.items():
-        if key not in _NOT_ASKED and key not in replaced:
+        is_verb = key in COMMAND_KEYS and isinstance(value, str) and value in _EDITOR_VERBS
+        if key not in _NOT_ASKED and key not in replaced and not is_verb:
             yield from _leaves(value)
 
 

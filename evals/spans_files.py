@@ -217,4 +217,4 @@ def _plain(text: str) -> str:
     text = normal(text)
     lines = text.count("\n") + 1
     numbered = len(_NUMBERED.findall(text))
-    return _NUMBERED.sub("", text) if numbered > _NUMBERED_SHARE * lines else text
+    return _NUMBERED.sub("", text) if numbered >= _NUMBERED_SHARE * lines else text

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from evals.spans import TextSpan
 from evals.spans_calls import text_of
-from evals.spans_match import NamedPath, PathFinder, holder, holds, is_path, key_words, path_parts, paths_named, words_of
+from evals.spans_match import (
+    NamedPath,
+    PathFinder,
+    holder,
+    holds,
+    is_path,
+    key_words,
+    path_parts,
+    paths_named,
+    words_of,
+)
 from replay.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 from replay.transcript import Message
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from evals.spans import TextSpan
@@ -15,13 +16,13 @@ _BEFORE_LINE = re.compile(r"[ \t]*(?:\S*?\d+[ \t]*[→\t|:)-]|[+\-<>*])?[ \t]*")
 _AFTER_NUMBER = re.compile(r"\.\d|,\d{3}(?!\d)")
 _BEFORE_NUMBER = re.compile(r"\d\.")
 _BEFORE_GROUP = re.compile(r"\d[.,]")
-_NEVER_IN_PATH = frozenset(" \t\n\"'`(),:;<>[]{}|*\\")
+_IN_PATH = frozenset("_.@%+~=-")
 _PATH_GOES_ON = re.compile(r"[\w-]|\.\w")
 _PATH_BACKWARDS = re.compile(r"[\w./@%+~=-]*")
 _LONGEST_PATH = 300
 _LONGEST_PREFIX = 300
-_MOST_PATHS = 64
-"""Different paths of one name in one text that are looked at."""
+_MOST_FILES, _MOST_FOLDERS = 64, 16
+"""Places of one name in one text that are looked at."""
 
 
 def words_of(text: str) -> list[str]:
@@ -87,6 +88,7 @@ def _ends_line(text: str, start: int, stop: int) -> bool:
     return start - begin <= _LONGEST_PREFIX and _BEFORE_LINE.fullmatch(text, begin, start) is not None
 
 
+@lru_cache(maxsize=1 << 16)
 def path_parts(path: str) -> tuple[str, ...]:
     """The named folders of a path and its last part; what only says where it starts is left out."""
     return tuple(p for p in path.split("/") if p not in ("", ".", "..", "~"))
@@ -112,24 +114,27 @@ class NamedPath(NamedTuple):
 
 
 def paths_named(text: str, name: str) -> tuple[NamedPath, ...]:
-    """The different paths in a text whose last part, or a folder of which, is `name`."""
-    found: dict[str, None] = {}
+    """The different paths in a text whose last part, or a folder of which, is `name`.
+
+    Of a folder, which a listing repeats line by line, only the first places are looked at.
+    """
+    found: dict[tuple[str, bool], None] = {}
+    left = _MOST_FILES if "." in name else _MOST_FOLDERS
     start = text.find(name)
-    while start >= 0 and len(found) < _MOST_PATHS:
+    while start >= 0 and left:
         stop = start + len(name)
         if not _PATH_GOES_ON.match(text, stop):
-            head = _path_before(text, start)
-            if not head or head[-1] == "/":
-                found[head + "/" if text.startswith("/", stop) else head] = None
+            if start == 0 or text[start - 1] == "/":
+                found[_path_before(text, start), text.startswith("/", stop)] = None
+            elif text[start - 1] not in _IN_PATH and not text[start - 1].isalnum():
+                found["", text.startswith("/", stop)] = None
+            left -= 1
         start = text.find(name, stop)
-    return tuple(NamedPath((*path_parts(head.removesuffix("//")), name), head.endswith("//") or head == "/")
-                 for head in found)
+    return tuple(NamedPath((*path_parts(head), name), goes_on) for head, goes_on in found)
 
 
 def _path_before(text: str, stop: int) -> str:
     """What of the text before `stop` belongs to a path."""
-    if stop == 0 or text[stop - 1] in _NEVER_IN_PATH:
-        return ""
     # Backwards, so that one match in C finds where it begins.
     found = _PATH_BACKWARDS.match(text[max(0, stop - _LONGEST_PATH):stop][::-1])
     return found.group()[::-1] if found else ""

@@ -52,7 +52,8 @@ def _pytest(text: str) -> Found:
 
 def _go(text: str) -> Found:
     """Packages, as `go test` counts them; test by test where `-v` lists them."""
-    done = re.findall(r"^DONE (\d+) tests?(?:, (\d+) skipped)?(?:, (\d+) failures?)?(?:, (\d+) errors?)? in", text, re.MULTILINE)
+    done = re.findall(r"^DONE (\d+) tests?(?:, (\d+) skipped)?(?:, (\d+) failures?)?(?:, (\d+) errors?)? in", text,
+                      re.MULTILINE)
     if done:
         yield from ((int(n) - int(s or 0) - int(f or 0), int(f or 0) + int(e or 0)) for n, s, f, e in done)
         return
@@ -106,18 +107,20 @@ _PARSERS: tuple[tuple[str, Callable[[str], Found]], ...] = (
     ("pytest", _pytest),
     ("unittest", _unittest),
     ("cargo", _each(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed;")),
-    ("nextest", _each(r"Summary \[.*?\]\s+(?P<total>\d+) tests? run: (?P<passed>\d+) passed(?:.*?, (?P<failed>\d+) failed)?")),
+    ("nextest", _each(r"Summary \[.*?\]\s+(?P<total>\d+) tests? run: (?P<passed>\d+) passed"
+                      r"(?:.*?, (?P<failed>\d+) failed)?")),
     ("go test", _go),
     ("jest or vitest", _jest),
     ("mocha", _mocha),
     ("maven", _maven),
     ("gradle", _each(r"^(?P<total>\d+) tests? completed, (?P<failed>\d+) failed(?:, (?P<skipped>\d+) skipped)?")),
     ("rspec", _each(r"^(?P<total>\d+) examples?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) pending)?")),
-    ("minitest", _each(r"^(?P<total>\d+) (?:runs|tests), \d+ assertions, (?P<failed>\d+) failures, (?P<errors>\d+) errors, "
-                       r"(?P<skipped>\d+) (?:skips|pendings)")),
-    ("exunit or bats", _each(r"^(?:\d+ doctests?, )?(?P<total>\d+) tests?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) skipped)?")),
-    ("phpunit", _each(r"^(?:OK \(|Tests: )(?P<total>\d+)(?: tests?)?, (?:Assertions: )?\d+(?: assertions?\))?(?:, Errors: "
-                      r"(?P<errors>\d+))?(?:, Failures: (?P<failed>\d+))?")),
+    ("minitest", _each(r"^(?P<total>\d+) (?:runs|tests), \d+ assertions, (?P<failed>\d+) failures, "
+                       r"(?P<errors>\d+) errors, (?P<skipped>\d+) (?:skips|pendings)")),
+    ("exunit or bats", _each(r"^(?:\d+ doctests?, )?(?P<total>\d+) tests?, (?P<failed>\d+) failures?"
+                             r"(?:, (?P<skipped>\d+) skipped)?")),
+    ("phpunit", _each(r"^(?:OK \(|Tests: )(?P<total>\d+)(?: tests?)?, (?:Assertions: )?\d+(?: assertions?\))?"
+                      r"(?:, Errors: (?P<errors>\d+))?(?:, Failures: (?P<failed>\d+))?")),
     ("dotnet", _each(r"(?:Passed|Failed)!\s+-\s+Failed:\s+(?P<failed>\d+), Passed:\s+(?P<passed>\d+)")),
     ("ctest", _each(r"tests passed, (?P<failed>\d+) tests? failed out of (?P<total>\d+)")),
     ("xctest", _each(r"^\s*Executed (?P<total>\d+) tests?, with (?P<failed>\d+) failures?")),

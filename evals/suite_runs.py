@@ -13,13 +13,16 @@ from evals.shell_results import exit_code
 from evals.suite_counts import Counts, counts
 
 _RUNNER = re.compile(
-    r"(?:^|[\s;&|(/])(?:pytest|py\.test|python[\d.]* -m (?:pytest|unittest)|go test|gotestsum|cargo (?:nextest(?: run)?|test)|"
-    r"(?:npm|yarn|pnpm|bun)(?: run)? test[\w:-]*|npx (?:jest|vitest|mocha|playwright test)|jest|vitest|mocha|"
-    r"mvnw? [^|;&]*\b(?:test|verify)|gradlew? [^|;&]*\b(?:test|check)|rspec|rake test|phpunit|dotnet test|ctest|tox|nox|"
-    r"(?:make|just|task) [\w:-]*tests?[\w:-]*|mise (?:run )?tests?[\w:-]*|deno test|swift test|mix test|bats|node --test|"
+    r"(?:^|[\s;&|(/])(?:pytest|py\.test|python[\d.]* -m (?:pytest|unittest)|go test|gotestsum|"
+    r"cargo (?:nextest(?: run)?|test)|(?:npm|yarn|pnpm|bun)(?: run)? test[\w:-]*|"
+    r"npx (?:jest|vitest|mocha|playwright test)|jest|vitest|mocha|"
+    r"mvnw? [^|;&]*\b(?:test|verify)|gradlew? [^|;&]*\b(?:test|check)|rspec|rake test|phpunit|dotnet test|ctest|"
+    r"tox|nox|(?:make|just|task) [\w:-]*tests?[\w:-]*|mise (?:run )?tests?[\w:-]*|deno test|swift test|mix test|bats|"
+    r"node --test|"
     r"(?:python[\d.]*|sh|bash|node) \S*\btests?/(?:run|all|main)\w*\.\w+)(?=$|[\s;&|)])")
 _OPTION_WITH_CHOICE = re.compile(
-    r"\s(?:-k|-run|--run|-t|--grep|--filter|--testNamePattern|--tests|-Dtest|-m|-p|--package|--test|-g|--lf|--last-failed)(?:[\s=]|$)")
+    r"\s(?:-k|-run|--run|-t|--grep|--filter|--testNamePattern|--tests|-Dtest|-m|-p|--package|--test|-g|--lf|"
+    r"--last-failed)(?:[\s=]|$)")
 _CHOSEN_FILE = re.compile(r"::|\S+\.(?:py|js|jsx|ts|tsx|go|rb|rs|java|exs?|php|bats|mjs|cjs)\b")
 _GO = re.compile(r"\bgo test\b|\bgotestsum\b")
 _GO_PACKAGE = re.compile(r"(?:^|\s)(\.\.?/\S*|[\w-]+(?:\.\w+)+/\S+|\./?)(?=\s|$)")
@@ -90,7 +93,9 @@ def _code(action: Action, command: str) -> int | None:
     if _HIDES_EXIT.search(_RUNNER.sub(" RUN ", command).partition("RUN")[2]):
         return None
     code = exit_code(action.text)
-    return code if code is not None else int(action.failed) if action.command and "Process running" not in action.text else None
+    if code is not None or not action.command or "Process running" in action.text:
+        return code
+    return int(action.failed)
 
 
 def is_selected(command: str) -> bool:
@@ -105,5 +110,5 @@ def is_selected(command: str) -> bool:
         return True
     if _GO.search(arguments):
         packages = _GO_PACKAGE.findall(arguments)
-        return bool(re.search(r"\s-run[\s=]", arguments)) or not any(p.endswith("...") and p.startswith("./...") for p in packages)
+        return bool(re.search(r"\s-run[\s=]", arguments)) or "./..." not in packages
     return bool(_OPTION_WITH_CHOICE.search(rest) or _CHOSEN_FILE.search(rest) or _CARGO_NAME.search(arguments))

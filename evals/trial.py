@@ -41,6 +41,8 @@ class Settings:
     pricing: Pricing = field(default_factory=Pricing)
     metrics: tuple[str, ...] = ()
     """Own metrics as `package.module:Class`, besides the built-in and installed ones."""
+    losses: bool = False
+    """Measure also what was lost that the agent later used (`evals.metrics.LOSSES`)."""
     reader: str | None = None
     """Reader of all files, as `replay.readers.read` takes it; None: each file's format is told from its content."""
 
@@ -104,17 +106,22 @@ def run_session(transcript: Transcript, position: int, policies: Sequence[Policy
         messages=transcript.message_count, notes=tuple(_note(n.code, n.line) for n in transcript.notes),
         recorded_compactions=sum(c.kind != "micro" for c in transcript.compactions),
         calibration_factor=calibration.factor, calibration_overhead=calibration.overhead,
-        calibration_error=calibration.error, cwd=transcript.cwd, outcome=_outcome(session),
+        calibration_error=calibration.error, cwd=transcript.cwd, outcome=_outcome(session, settings.losses),
         recorded=run_trial(session, RECORDED, settings), trials=trials)
 
 
-def _outcome(session: Session) -> Label:
+def _outcome(session: Session, look: bool) -> Label:
+    """How the session ended: by a file beside it, else (when asked to look) by its last tests and exit codes."""
     transcript = session.transcript
     try:
         beside = sidecar_label(transcript.path, transcript.session_id)
     except ConfigError as error:
         beside = Label(value="unknown", source="sidecar", confidence=0.0, detail=str(error))
-    return beside or transcript_label(transcript, watchlist(session).actions)
+    if beside is not None:
+        return beside
+    if not look:
+        return Label(value="unknown", source="transcript", confidence=0.0, detail="not looked for without --losses")
+    return transcript_label(transcript, watchlist(session).actions)
 
 
 def run_trial(session: Session, policy: Policy, settings: Settings) -> TrialRow:
@@ -133,7 +140,7 @@ def run_trial(session: Session, policy: Policy, settings: Settings) -> TrialRow:
 def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:
     trial = Trial(session=session, lane=lane, capacity=settings.capacity, pricing=settings.pricing)
     return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind,
-                    measurements=measure_all(trial, settings.metrics), ended=lane.ended,
+                    measurements=measure_all(trial, settings.metrics, settings.losses), ended=lane.ended,
                     steps=tuple(_steps(trial)), events=tuple(map(_event, lane.events)))
 
 

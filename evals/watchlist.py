@@ -1,4 +1,4 @@
-"""What retention metrics look for in the views of a session: constraints, open tasks, files, failures. Found once a session.
+"""What retention metrics look for in a session's views: constraints, open tasks, files, failures; found once.
 
 A lane is then followed once, for all metrics together.
 """
@@ -17,7 +17,8 @@ from evals.artifacts import Artifact, artifacts, bare_names, distinct
 from evals.constraints import Constraint, constraints
 from evals.failures import Failure, Retry, failure, retries
 from evals.mentions import LETTER, NO_PIECES, SENSE, Mentions, Pieces
-from evals.phrases import FilePath, Phrase, Task
+from evals.phrase_kinds import FilePath, Task
+from evals.phrases import Phrase
 from evals.plans import Plan, plans
 from evals.presence import IntArray, Presence, arrivals, presence
 from replay.engine import Lane, Session

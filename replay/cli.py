@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "convert": ("replay.commands.convert:convert", "Write a session in another format."),
     "planted": ("evals.commands.planted:planted", "What policies keep of facts that a person states once."),
     "policies": ("replay.commands.policies:policies", "List the presets, or show one."),
+    "opik": ("evals.commands.opik:opik", "Read sessions from Opik, and write comparisons to it."),
     "dashboard": ("dashboard.launch:dashboard", "Open the dashboard on 127.0.0.1."),
 }
 """Command name to where it lives and what it does."""

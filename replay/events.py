@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from replay.policy.base import Decision
 from replay.window import Inserted
 
 EventKind = Literal["full", "micro", "clear", "skipped", "refused", "retried", "end"]
+
+
+SENTENCES: Mapping[str, str] = MappingProxyType({
+    "rounds_not_enough": "All that is there counts as too few rounds to cut, however large they are.",
+    "no_boundary": "There is no place in the window at which this policy may cut.",
+    "everything_fits": "The messages are smaller than the tail that is to be kept, so nothing can go.",
+    "retry_exhausted": "Every compaction that the policy allows was made and the request was still refused.",
+    "no_reactive_rule": "The policy knows no way out of a refused request.",
+    "nothing_compacted": "A compaction was tried and could not take anything away.",
+    "not_loaded": "A new process of the harness did not load these messages.",
+})
+"""Reasons that a person may not understand by themselves, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +67,17 @@ class Event:
                    estimated_tokens=decision.estimated_tokens, threshold=decision.threshold)
 
     @property
+    def sentence(self) -> str:
+        """What a person should know of it besides the numbers; empty where the numbers say all."""
+        if self.kind in ("skipped", "end", "clear"):
+            return SENTENCES.get(self.reason, "")
+        lost = self.kind == "full" and self.added is not None and self.dropped
+        said = [f"{len(self.dropped)} messages left the view and are in no summary."] if lost else []
+        if self.kind == "full" and self.futile:
+            said.append("The window did not become smaller: the summary was paid for without a gain.")
+        return " ".join(said)
+
+    @property
     def gain(self) -> int | None:
         """Counted tokens that the change saved; None where none were measured."""
         if self.tokens_before is None or self.tokens_after is None:
@@ -62,6 +87,6 @@ class Event:
     def to_json(self) -> dict[str, Any]:
         """Plain data, without the summary's text."""
         keys = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
-                "tokens_after", "summariser", "summary_input_tokens", "checkpoint", "futile", "attempts", "gain")
+                "tokens_after", "summariser", "summary_input_tokens", "checkpoint", "futile", "attempts", "gain", "sentence")
         lists = {"dropped": list(self.dropped), "summarised": list(self.summarised), "elided": list(self.elided)}
         return {key: getattr(self, key) for key in keys} | lists

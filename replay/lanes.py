@@ -8,7 +8,7 @@ from replay.events import Event
 from replay.log import Log
 from replay.policy.tool_results import Placeholder
 from replay.transcript import Message, RecordedCompaction, Step, Thread
-from replay.window import Chosen, Inserted, Item, Mark, Span, Window, joined, merged, without
+from replay.window import Chosen, Inserted, Item, Mark, Span, Window, joined, spoken_for, without
 
 
 def recorded_windows(thread: Thread, log: Log) -> Iterator[tuple[Step, Window, tuple[Event, ...]]]:
@@ -33,14 +33,9 @@ def applied(window: Window, compaction: RecordedCompaction) -> Window:
         return window.with_mark(Mark(blanked, 0, compaction.position))
     if compaction.kind == "clear" and compaction.elided:
         return window.with_items(without(window.items, frozenset(compaction.elided)))
-    covers = _spoken_for(window)
+    covers = spoken_for(window)
     items = joined(_item(part, covers) for part in compaction.window)
     return Window(items, window.marks if items else (), compaction.position)
-
-
-def _spoken_for(window: Window) -> tuple[Span, ...]:
-    """What a summary of a window speaks for: its log messages and what its own summaries speak for."""
-    return merged([s for i in window.items for s in ((i,) if isinstance(i, Span) else i.covers)])
 
 
 def _item(part: int | Message, covers: tuple[Span, ...]) -> Item:
@@ -59,7 +54,8 @@ def _event(step: int, compaction: RecordedCompaction, before: Window, after: Win
     return Event(kind=compaction.kind, step=step, stage="recorded",
                  reason=f"recorded_{compaction.trigger or compaction.kind}", estimated_tokens=compaction.counter_before,
                  tokens_before=sizes[0], tokens_after=sizes[1], summarised=gone if summary else (),
-                 dropped=() if summary else gone, elided=compaction.elided if compaction.kind == "micro" else (), added=summary,
+                 dropped=() if summary else gone, added=summary,
+                 elided=compaction.elided if compaction.kind == "micro" else (),
                  summariser="recorded" if summary else None,
                  summary_input_tokens=sizes[0] if summary else None, futile=sizes[1] >= sizes[0],
                  checkpoint=f"recorded-{step}" if is_full else None)

@@ -175,6 +175,11 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(found)
 
 
+def spoken_for(window: Window) -> tuple[Span, ...]:
+    """The log messages that a window holds, or that its summaries speak for."""
+    return merged([s for i in window.items for s in ((i,) if isinstance(i, Span) else i.covers)])
+
+
 def rendering_at(marks: tuple[Mark, ...], index: int) -> Rendering | None:
     """What a log message is shown through; None: verbatim."""
     found = tuple(mark.rendering for mark in marks if mark.start <= index < mark.stop)

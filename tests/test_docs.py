@@ -37,6 +37,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (base / "datasets").symlink_to(ROOT / "datasets")
     samples = ROOT / "datasets" / "samples"
     shutil.copytree(samples / "claude-code", base / ".claude" / "projects" / "-home-dev-repo")
+    rows = [f"{arm},{task},{int((task + len(arm)) % 3 > 0)},{task / 10}" for arm in ("raw", "masked") for task in range(20)]
+    (base / "results.csv").write_text("\n".join(["policy,task,solved,usd", *rows]), encoding="utf-8")
     shutil.copytree(samples / "codex", base / ".codex" / "sessions" / "2026" / "01" / "02")
     return base
 

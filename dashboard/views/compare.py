@@ -18,7 +18,7 @@ from replay.policy.load import RECORDED
 
 TITLES = {h.metric: h.title for h in HEADLINES}
 CHART = "token_curve"
-SCALES = ("linear scale", "square-root scale, to see small views")
+SCALES = ("Linear scale", "Square-root scale")
 
 
 def page() -> None:
@@ -120,7 +120,8 @@ def _session(run: StoredRun, found: Mapping[str, Any]) -> None:
 
 _CURVE = ("The tokens of the view that each policy would send at every model call. Thin pale lines are views behind a "
           "run's end, which would never have been sent. Dotted lines are a policy's threshold; it compares its own "
-          "estimate with it, which may differ from the tokens drawn. Click the chart to pick a step.")
+          "estimate with it, which may differ from the tokens drawn. Of many marks of one kind an "
+          "even choice is drawn. Click the chart to pick a step.")
 
 
 def _open_step(session: str) -> None:

@@ -30,6 +30,8 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Prompt-cache semantics, or FILE.toml:NAME; auto: by the recorded model."),
         click.option("--summariser", default="extractive", show_default=True,
                      help="extractive, recorded, empty or length-model."),
+        click.option("--losses", is_flag=True,
+                     help="Measure also what was lost that the agent later used; takes about as long again."),
         click.option("--metric", "metrics", multiple=True,
                      help="Own metric as package.module:Class, besides the built-in and installed ones; repeat it."),
         click.option("--outcomes", type=click.Path(path_type=Path, dir_okay=False),
@@ -60,7 +62,7 @@ def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | 
 
 def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], baseline: str | None, window: int,
         output_reserve: int, tokenizer: str, prices: str | None, cache_model: str, summariser: str,
-        jobs: int | None, reader: str | None = None, metrics: Sequence[str] = (),
+        jobs: int | None, reader: str | None = None, metrics: Sequence[str] = (), losses: bool = False,
         outcomes: Path | None = None) -> dict[str, Any]:
     """Do the comparison with a progress bar on stderr, and give its summary."""
     from evals.caches import cache_model as check_cache_model
@@ -95,7 +97,7 @@ def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], base
         check_price(prices)
     settings = Settings(capacity=Capacity(window=window, output_reserve=output_reserve), tokenizer=tokenizer,
                         summariser=summariser, pricing=Pricing(cache=cache_model, prices=prices), reader=reader,
-                        metrics=tuple(metrics))
+                        metrics=tuple(metrics), losses=losses)
     files, remarks = without_copies(find(paths), reader)
     job = Comparison(files=tuple(files), policies=chosen, baseline=baseline or chosen[0].name, settings=settings,
                      jobs=jobs, remarks=tuple(remarks), outcomes=load_outcomes(outcomes) if outcomes else None)

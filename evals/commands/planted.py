@@ -44,8 +44,9 @@ def planted(session: Path, policies: Sequence[str], window: int, output_reserve:
     check_summariser(summariser)
     plan = Plan(depths=tuple(depths) or DEPTHS, rounds=rounds, seed=seed, summariser=summariser)
     transcript = _transcript(session, index)
-    results = run_planted(transcript, [policy(p) for p in policies], Capacity(window=window, output_reserve=output_reserve),
-                          TokenCounter(load_tokenizer(tokenizer)), plan)
+    capacity = Capacity(window=window, output_reserve=output_reserve)
+    results = run_planted(transcript, [policy(p) for p in policies], capacity, TokenCounter(load_tokenizer(tokenizer)),
+                          plan)
     print_json(to_json(transcript, results, plan)) if as_json else _print(results, rounds)
     return 0
 
@@ -65,13 +66,19 @@ def _transcript(path: Path, index: int) -> Any:
 def _print(results: Sequence[PolicyResult], rounds: int) -> None:
     screen = console()
     for result in results:
-        title = (f"{result.policy}: {result.compactions} compactions"
-                 + (f", the end of the session repeated {result.repeats} times" if result.repeats else ""))
         columns = ("kind", *(f"round {n}" for n in range(1, rounds + 1)), "collapses")
-        screen.print(table(columns, _rows(result, rounds), title))
+        screen.print(table(columns, _rows(result, rounds), _title(result)))
         for line in _losses(result):
             screen.print(literal(line))
-    screen.print("Kept ÷ followed after each compaction behind a fact; collapses: first round that keeps fewer than half.")
+    screen.print("Kept ÷ followed after each compaction behind a fact; collapses: first round that keeps fewer than "
+                 "half. All L0: presence in the view, not use by a model.")
+
+
+def _title(result: PolicyResult) -> str:
+    told = [f"{result.policy}: {result.compactions} compactions"]
+    told += [f"the end of the session repeated {result.repeats} times"] if result.repeats else []
+    told += [f"the run ends at step {result.ended}: its request stays refused"] if result.ended else []
+    return ", ".join(told)
 
 
 def _rows(result: PolicyResult, rounds: int) -> Iterator[Sequence[str]]:

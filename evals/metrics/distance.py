@@ -29,7 +29,7 @@ class Distances:
     tokens: list[int]
     """Counted tokens from the end of the newest message that holds it to the action."""
     steps: list[int]
-    """Steps between the two."""
+    """Steps since it came into view; 0: the action was the first to see it."""
     first_tokens: list[int]
     """Tokens from the end of the first message that holds it."""
 

@@ -18,7 +18,7 @@ class ErrorMemory:
     name: str = "error-memory"
 
     def measure(self, trial: Trial) -> Iterable[Measurement]:
-        """Retries, those that failed again, the share whose failure is visible, and the retries that would not see it."""
+        """Retries, those that failed again, the share whose failure is visible, and those that would not see it."""
         found = watchlist(trial.session)
         again = sum(r.failed_again for r in found.retries)
         counts = [Measurement(name="retries", value=len(found.retries)),

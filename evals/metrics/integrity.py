@@ -36,6 +36,8 @@ def view_violations(log: Log, windows: Sequence[Window]) -> list[Violation]:
     shape: tuple[object, ...] = ()
     found: list[Violation] = []
     for window in windows:
+        if _parts_no_pair(log, window):
+            continue
         key = _shape(window.items)
         if key != shape or not window.items or not isinstance(window.items[-1], Span):
             found += checker.violations
@@ -49,6 +51,20 @@ def view_violations(log: Log, windows: Sequence[Window]) -> list[Violation]:
         end = window.items[-1].stop if window.items and isinstance(window.items[-1], Span) else window.end
         found += checker.current()[len(checker.violations):]
     return found + checker.violations
+
+
+def _parts_no_pair(log: Log, window: Window) -> bool:
+    """Whether the window is in order and every gap lies where no call is parted from its result: as whole as the log."""
+    end = 0
+    for item in window.items:
+        if isinstance(item, Inserted):
+            continue
+        if item.start < end or log.joints[item.start] != item.start:
+            return False
+        if item.stop < window.end and log.joints[item.stop] != item.stop:
+            return False
+        end = item.stop
+    return True
 
 
 def _shape(items: tuple[Item, ...]) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from evals.metrics import METRICS
+from evals.metrics import BASIC, LOSSES, METRICS
 from evals.metrics.base import Measurement, Metric, Trial, missing
 from replay.config import load_object
 from replay.errors import ConfigError
@@ -32,9 +32,9 @@ class Unloadable:
         return [missing(self.name, self.reason)]
 
 
-def metrics(named: Sequence[str] = ()) -> tuple[Metric, ...]:
-    """Built-in, installed and named metrics in this order. Raises ConfigError for a name that is no metric."""
-    return (*METRICS.values(), *_installed(), *map(named_metric, named))
+def metrics(named: Sequence[str] = (), losses: bool = True) -> tuple[Metric, ...]:
+    """Built-in (with `losses` those too), installed and named metrics. Raises ConfigError for a name that is none."""
+    return (*BASIC, *(LOSSES if losses else ()), *_installed(), *map(named_metric, named))
 
 
 @cache
@@ -66,7 +66,7 @@ def _made(found: Any, where: str) -> Metric:
 
 
 def measured(trial: Trial, metric: Metric) -> list[Measurement]:
-    """What a metric answers; one that raises, or answers something else, becomes a missing measurement with the reason."""
+    """What a metric answers; one that raises or answers something else is a missing measurement with the reason."""
     try:
         answers = list(metric.measure(trial))
     except Exception as error:  # noqa: BLE001 - a failed metric is a row, the run goes on
@@ -77,10 +77,10 @@ def measured(trial: Trial, metric: Metric) -> list[Measurement]:
     return answers
 
 
-def measure_all(trial: Trial, named: Sequence[str] = ()) -> tuple[Measurement, ...]:
+def measure_all(trial: Trial, named: Sequence[str] = (), losses: bool = True) -> tuple[Measurement, ...]:
     """All measurements of a trial; where two metrics use one name the first keeps it and the second says so."""
     found: dict[str, Measurement] = {}
-    for metric in metrics(named):
+    for metric in metrics(named, losses):
         for measurement in measured(trial, metric):
             if measurement.name in found and metric.name not in METRICS:
                 taken = f"{metric.name}.{measurement.name}"

@@ -1,8 +1,8 @@
 """Would a harness that demands a read before an edit have refused the edit (B4)?
 
-Such harnesses keep a table of the files that were read and clear it when they compact. An edit is unread when the file was
-not read, edited or written since the lane's last full compaction, and no earlier read of it is still shown intact. This
-says nothing about whether the edit's text is visible; products and versions differ in the rule.
+Such harnesses keep a table of the files that were read and clear it when they compact. An edit is unread when the file
+was not read, edited or written since the lane's last full compaction, and no earlier read of it is still shown intact.
+This says nothing about whether the edit's text is visible; products and versions differ in the rule.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from evals.actions import Action
 from evals.artifacts import Artifact, absolute
 from evals.metrics.base import Measurement, Trial, missing
-from evals.phrases import FilePath, Prepared, searchable
+from evals.phrase_kinds import FilePath
+from evals.phrases import Prepared, searchable
 from evals.presence import intact
 from evals.watchlist import Watchlist, watchlist
 from replay.engine import View

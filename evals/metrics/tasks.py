@@ -18,7 +18,7 @@ NAMES = ("open_task_retention", "open_task_retention_last", "plan_stale_share", 
 
 @dataclass(frozen=True)
 class OpenTasks:
-    """Open items visible ÷ open items, mean over the steps that have some; and whether the plan in view is the latest."""
+    """Open items visible ÷ open items, mean over the steps that have some; whether the plan in view is the latest."""
 
     name: str = "open-tasks"
 
@@ -30,7 +30,8 @@ class OpenTasks:
         asked = asked_per_view(found.sections["tasks"].asked, found.views)
         seen = found.pieces(trial.lane, "tasks").per_view(found.views)
         share = visible_share(seen, asked)
-        return [_or_missing(NAMES[0], share, "no step had an open item"), _last(seen, asked), *_plans_shown(trial, found)]
+        return [_or_missing(NAMES[0], share, "no step had an open item"), _last(seen, asked),
+                *_plans_shown(trial, found)]
 
 
 def _or_missing(name: str, value: float | None, reason: str) -> Measurement:

@@ -45,7 +45,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = ""
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=Text(title) if title else None, box=SIMPLE_HEAD, title_justify="left")
+    made = Table(title=Text(literal(title)) if title else None, box=SIMPLE_HEAD, title_justify="left")
     for position, name in enumerate(columns):
         made.add_column(Text(name), justify="left" if position < left else "right", overflow="fold")
     for row in rows:

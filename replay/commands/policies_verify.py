@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from replay.commands.output import console, number, print_json, table
+from replay.commands.output import console, literal, number, print_json, table
 from replay.errors import ReadError, RewindowError
 
 
@@ -64,24 +64,32 @@ def _judged(paths: Sequence[Path]) -> tuple[list[dict[str, Any]], list[dict[str,
 def _print(told: dict[str, Any]) -> None:
     screen = console()
     if told["captures"]:
-        rows = [(f"{c['harness']} {c['version']}", c["scenario"], c["preset"] or "no preset", number(c["views"]),
-                 *((number(c[key]) for key in ("equal", "explained", "wrong")) if c["preset"] else ("–",) * 3))
-                for c in told["captures"]]
-        screen.print(table(("harness", "capture", "preset", "views", "equal", "explained", "wrong"), rows,
-                           "Captures of what harnesses really sent", left=3))
-        for capture in told["captures"]:
-            if capture["first_wrong"]:
-                first = capture["first_wrong"]
-                screen.print(f"{capture['harness']} {capture['scenario']}, request {first['request']}: {first['what']}")
+        screen.print(_captures(told["captures"]))
+    for capture in (c for c in told["captures"] if c["first_wrong"]):
+        first = capture["first_wrong"]
+        place = f"{capture['harness']} {capture['scenario']}, request {first['request']}"
+        screen.print(literal(f"{place}: {first['what']}"))
     for oracle in told["oracles"]:
-        screen.print(f"{oracle['package']} {oracle['version']}: {oracle['equal']:,} of {oracle['histories']:,} histories equal")
+        equal = f"{number(oracle['equal'])} of {number(oracle['histories'])} histories equal"
+        screen.print(f"{oracle['package']} {oracle['version']}: {equal}")
     examples = told["examples"]
     screen.print(f"Worked examples: {examples['passed']} passed, {examples['failed']} failed")
     for failure in examples["failures"]:
         screen.print(f"  {failure}")
     if told["recorded"]:
-        rows = [(Path(r["path"]).name, r["preset"], number(r["window"]), number(r["compactions"]), number(r["same_step"]),
-                 number(r["not_fired"]), number(r["step_distance"], 1), number(r["kept_overlap"], 2))
-                for r in told["recorded"]]
-        screen.print(table(("session", "preset", "window", "compactions", "same step", "not fired", "steps apart", "kept overlap"),
-                           rows, "Recorded compactions", left=2))
+        screen.print(_recorded(told["recorded"]))
+
+
+def _captures(captures: Sequence[dict[str, Any]]) -> Any:
+    rows = [(f"{c['harness']} {c['version']}", c["scenario"], c["preset"] or "no preset", number(c["views"]),
+             *((number(c[key]) for key in ("equal", "explained", "wrong")) if c["preset"] else ("–",) * 3))
+            for c in captures]
+    return table(("harness", "capture", "preset", "views", "equal", "explained", "wrong"), rows,
+                 "Captures of what harnesses really sent", left=3)
+
+
+def _recorded(sessions: Sequence[dict[str, Any]]) -> Any:
+    rows = [(Path(r["path"]).name, r["preset"], number(r["window"]), number(r["compactions"]), number(r["same_step"]),
+             number(r["not_fired"]), number(r["step_distance"], 1), number(r["kept_overlap"], 2)) for r in sessions]
+    columns = ("session", "preset", "window", "compactions", "same step", "not fired", "steps apart", "kept overlap")
+    return table(columns, rows, "Recorded compactions", left=2)

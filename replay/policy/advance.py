@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from replay.events import Event
+from replay.log import Log
 from replay.policy.base import Capacity, Decision, Moment, Refusal, Summariser, Told
 from replay.policy.compact import Compacted, compact, elide
 from replay.policy.policy import Policy, Scope, Stage
-from replay.log import Log
 from replay.tokens.calibrated import Figure
-from replay.window import Inserted, Window, without
+from replay.window import Inserted, Window, spoken_for, without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]
         return state
     before = state.window.extended(at)
     events.append(Event(kind="clear", step=arrived.step, stage="", reason="cleared_by_person",
-                        dropped=tuple(i for i in before.indices())))
+                        dropped=tuple(i for span in spoken_for(before) for i in range(span.start, span.stop))))
     return replace(state, window=Window((), (), at), floor=at, checkpoint=None, told=Told(), pending_chars=0)
 
 

@@ -39,7 +39,7 @@ class FileLists:
 class _Touch(NamedTuple):
     """A call that read or changed a file."""
 
-    index: int
+    place: int
     path: str
     is_change: bool
 
@@ -51,7 +51,7 @@ def _touches(lists: FileLists, log: Log, covers: tuple[Span, ...]) -> Iterator[_
     known = _KNOWN.setdefault(log, {})
     if lists not in known:
         found = [t for m in log.messages for call in m.calls for t in _touch(lists, m.index, call)]
-        known[lists] = [t.index for t in found], found
+        known[lists] = [t.place for t in found], found
     indices, touches = known[lists]
     for span in covers:
         yield from touches[bisect_left(indices, span.start):bisect_left(indices, span.stop)]

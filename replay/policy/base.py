@@ -8,7 +8,7 @@ from typing import Protocol
 from replay.errors import ConfigError
 from replay.log import Log
 from replay.transcript import Message
-from replay.window import Inserted, Mark, Span, Window
+from replay.window import Inserted, Item, Mark, Span, Window
 
 
 def check(part: object, name: str, holds: bool, expected: str) -> None:
@@ -107,6 +107,8 @@ class Cut:
     """Where the cut falls inside a turn: log index of the prompt that began it."""
     may_be_empty: bool = False
     """A summary is asked for even where nothing goes."""
+    kept: tuple[Item, ...] = ()
+    """What stays of what stands before `keep_from`, in view order: log ranges, and messages that were truncated."""
 
 
 class Measure(Protocol):
@@ -143,9 +145,12 @@ class Replacement(Protocol):
     def message(self, summary: str) -> Message:
         """The message that carries a summary."""
 
-    def place(self, summary: Inserted, pinned: tuple[Span, ...], tail: tuple[Inserted | Span, ...],
-              ) -> tuple[Inserted | Span, ...]:
-        """The items of the new window, in order."""
+    def place(self, summary: Inserted | None, kept: tuple[Item, ...], tail: tuple[Item, ...],
+              moment: Moment) -> tuple[Item, ...]:
+        """The items of the new window, in order; `kept` is what stays from before the cut, system messages first.
+
+        `moment` is the one before the cut. `summary` is None where a stage drops without summarising.
+        """
 
 
 class Appendix(Protocol):
@@ -187,6 +192,8 @@ class Summary:
     """Name of the summariser that made it."""
     tokens: int | None = None
     """Size where only the size is modelled; None: the text's own size counts."""
+    forgets: bool = False
+    """Earlier summaries went into the request but are not in the text: what they spoke for is lost."""
 
 
 class Summariser(Protocol):

@@ -33,7 +33,8 @@ def _literal(value: Any) -> str:
 
 def pi(config: Mapping[str, Any]) -> Run:
     """Pi: reserve and tail of its settings file; versions by their compaction code."""
-    settings = mapping(mapping(mapping(config.get("harness_config_files")).get(".pi/agent/settings.json")).get("compaction"))
+    files = mapping(config.get("harness_config_files"))
+    settings = mapping(mapping(files.get(".pi/agent/settings.json")).get("compaction"))
     named = {"reserveTokens": "reserve", "keepRecentTokens": "tail_tokens"}
     given = {ours: settings[theirs] for theirs, ours in named.items() if theirs in settings}
     version = str(config.get("version") or "").rpartition(".")[0]
@@ -42,9 +43,9 @@ def pi(config: Mapping[str, Any]) -> Run:
 
 def mycodeagent(config: Mapping[str, Any]) -> Run:
     """MyCodeAgent: the number of kept rounds comes from the environment."""
-    rounds = mapping(config.get("env")).get("MIN_RETAIN_ROUNDS")
+    rounds = str(mapping(config.get("env")).get("MIN_RETAIN_ROUNDS"))
     return Run(preset="mycodeagent", capacity=Capacity(window=whole(config.get("window"))),
-               settings={"rounds": int(rounds)} if str(rounds).isdigit() else {})
+               settings={"rounds": int(rounds)} if rounds.isdigit() else {})
 
 
 RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"pi": pi, "mycodeagent": mycodeagent}

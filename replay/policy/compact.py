@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from replay.policy.base import Cut, Moment, Refusal, Summariser, Summary, SummaryRequest
@@ -32,23 +33,56 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     cut = _whole(stage.cut.cut(moment), moment)
     if isinstance(cut, Refusal):
         return cut
-    pinned, gone = _split_pinned(moment, spans_before(moment.window.items, cut.keep_from))
-    source = _input(stage, moment, cut)
+    pinned, loose = _split_pinned(moment, spans_before(moment.window.items, cut.keep_from))
+    gone = _minus(loose, cut.kept)
     if not gone and not moment.window.summaries() and not cut.may_be_empty:
         return Refusal("no_messages_to_compact")
+    if not stage.summarise:
+        return _dropped(stage, moment, cut, pinned, gone)
+    source = _input(stage, moment, cut)
     previous = moment.window.summaries() if stage.merge_previous and cut.base == "window" else ()
     request = SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
                              end=moment.window.end, sections=stage.sections)
     summary = summarised(summariser, request, cut, stage.split_turn, stage.appendix)
     if summary is None:
         return Refusal("summary_unavailable")
-    inserted = _known(_inserted(stage, summary, source, previous), moment.window)
-    items = stage.replacement.place(inserted, pinned, _tail(moment, cut))
-    left = [i for span in gone for i in range(span.start, span.stop)]
+    carried = () if summary.forgets else previous
+    inserted = _known(_inserted(stage, summary, source, carried), moment.window)
+    items = stage.replacement.place(inserted, (*pinned, *cut.kept), _tail(moment, cut), moment)
     return Compacted(window=moment.window.with_items(items), added=inserted, summariser=summary.by,
                      input_tokens=_input_tokens(moment, source, previous),
-                     dropped=tuple(i for i in left if not _inside(i, source)),
-                     summarised=tuple(i for i in left if _inside(i, source)), checkpoint=f"checkpoint-{number}")
+                     dropped=_lost(moment, items, gone, inserted.covers),
+                     summarised=tuple(i for i in _indices(gone) if _inside(i, source)), checkpoint=f"checkpoint-{number}")
+
+
+def _dropped(stage: Stage, moment: Moment, cut: Cut, pinned: tuple[Span, ...], gone: tuple[Span, ...]) -> Compacted:
+    """The window without what is cut; earlier summaries go with it."""
+    items = stage.replacement.place(None, (*pinned, *cut.kept), _tail(moment, cut), moment)
+    return Compacted(window=moment.window.with_items(items), dropped=_lost(moment, items, gone, ()))
+
+
+def _lost(moment: Moment, items: tuple[Item, ...], gone: tuple[Span, ...], covers: tuple[Span, ...]) -> tuple[int, ...]:
+    """Log messages that leave the view, or whose summary leaves it, and that no summary speaks for any more."""
+    before = merged((*gone, *(s for p in moment.window.summaries() for s in p.covers)))
+    known = merged((*covers, *(s for i in items for s in ((i,) if isinstance(i, Span) else i.covers))))
+    return tuple(_indices(_minus(before, known)))
+
+
+def _minus(spans: tuple[Span, ...], kept: tuple[Item, ...]) -> tuple[Span, ...]:
+    """The log ranges without what kept items hold or stand for."""
+    stay = merged(s for item in kept for s in ((item,) if isinstance(item, Span) else item.covers))
+    found: list[Span] = []
+    for span in spans:
+        start = span.start
+        for hold in (s for s in stay if s.start < span.stop and s.stop > span.start):
+            found.append(Span(start, max(start, hold.start)))
+            start = max(start, hold.stop)
+        found.append(Span(start, max(start, span.stop)))
+    return tuple(s for s in found if s.stop > s.start)
+
+
+def _indices(spans: tuple[Span, ...]) -> Iterator[int]:
+    return (i for span in spans for i in range(span.start, span.stop))
 
 
 def _input_tokens(moment: Moment, source: tuple[Span, ...], previous: tuple[Inserted, ...]) -> int:
@@ -103,7 +137,8 @@ def _input(stage: Stage, moment: Moment, cut: Cut) -> tuple[Span, ...]:
     spans = spans_before(moment.window.items, stop)
     if cut.start:
         spans = tuple(Span(max(s.start, cut.start), s.stop) for s in spans if s.stop > cut.start)
-    return _split_pinned(moment, spans)[1]
+    loose = _split_pinned(moment, spans)[1]
+    return loose if stage.summary_input == "view" else _minus(loose, cut.kept)
 
 
 def _tail(moment: Moment, cut: Cut) -> tuple[Item, ...]:

@@ -12,7 +12,7 @@ from replay.log import Log
 from replay.policy.policy import Explained
 from replay.readers.wire_sent import Part
 from replay.view import Shown, shown_messages
-from replay.window import Inserted, Window
+from replay.window import Inserted, Item, Window
 
 _SHOWN_CHARS = 60
 
@@ -46,7 +46,7 @@ def parts_of(window: Window, log: Log) -> list[Part]:
     return [part for s in shown for part in _parts(s, log)]
 
 
-def _without_layers(window: Window) -> tuple[object, ...]:  # items of a window
+def _without_layers(window: Window) -> tuple[Item, ...]:
     items = window.items
     layers = sum(1 for _ in takewhile(lambda i: isinstance(i, Inserted) and i.kind == "injected"
                                       and i.message.role == "system", items))
@@ -101,6 +101,7 @@ def explained(difference: Difference, scenario: str, reasons: Sequence[Explained
     """The difference with the stated reason that covers it, if there is one."""
     for entry in reasons:
         low, high = entry.requests if len(entry.requests) == 2 else (0, difference.request)
-        if fnmatch(difference.what, entry.what) and fnmatch(scenario, entry.scenario) and low <= difference.request <= high:
+        named = fnmatch(difference.what, entry.what) and fnmatch(scenario, entry.scenario)
+        if named and low <= difference.request <= high:
             return Difference(difference.request, difference.what, difference.words, entry.reason)
     return difference

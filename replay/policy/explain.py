@@ -44,7 +44,8 @@ def _measure(measure: Any) -> str:
     if isinstance(measure, Reported):
         fields = " and ".join(measure.fields)
         span = "of all calls of the run together" if measure.sum_over == "run" else "of the last call"
-        return f"the reported {fields} tokens {span}" + (" plus an estimate of what came since" if measure.trailing else "")
+        since = " plus an estimate of what came since" if measure.trailing else ""
+        return f"the reported {fields} tokens {span}{since}"
     if isinstance(measure, Larger):
         return f"the larger of {_measure(measure.estimate)} and {_measure(measure.report)}"
     if isinstance(measure, Estimated):
@@ -103,4 +104,5 @@ def _reactive(policy: Policy) -> str:
     if not rule.attempts:
         return "A request that does not fit ends the run."
     again = f" after {rule.identical_retries} unchanged retries" if rule.identical_retries else ""
-    return f"A request that does not fit is compacted at once{again}, at most {rule.attempts} × per {rule.scope}; then the run ends."
+    return (f"A request that does not fit is compacted at once{again}, at most {rule.attempts} × per {rule.scope}; "
+            "then the run ends.")

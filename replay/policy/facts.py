@@ -18,6 +18,10 @@ TOPICS: tuple[Topic, ...] = ("goal", "constraint", "done", "file", "decision", "
 _RULE = re.compile(r"\b(must|never|always|do not|don't|only|prefer|avoid|make sure|required?)\b", re.IGNORECASE)
 _CHOICE = re.compile(r"\b(decided|because|instead of|chose|going with|the (?:root )?cause|turns out)\b", re.IGNORECASE)
 _PLAN = re.compile(r"\b(next|now I(?:'ll| will)|remaining|still need|then I(?:'ll| will))\b", re.IGNORECASE)
+_RULE_HINTS = ("must", "never", "always", "do not", "don't", "only", "prefer", "avoid", "make sure", "require")
+_HINTS = ("decided", "because", "instead of", "chose", "going with", "cause", "turns out", "next", "now i", "remaining",
+          "still need", "then i")
+"""Words without which the patterns cannot match: most texts hold none, and looking for them is quick."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _TARGET_KEYS = ("file_path", "path", "filePath", "filename", "notebook_path")
 _COMMAND_KEYS = ("command", "cmd")
@@ -98,6 +102,9 @@ def _facts_of(message: Message) -> Iterator[Fact]:
 def _text_facts(message: Message, text: str) -> Iterator[Fact]:
     if message.origin in ("human", "nudge"):
         yield Fact("goal", _clip(" ".join(text.split())), message.index)
+    low = text.lower()
+    if not any(hint in low for hint in (_HINTS if message.role == "assistant" else _RULE_HINTS)):
+        return
     for sentence in filter(None, map(str.strip, _SENTENCE.split(text))):
         topic = _topic(message, sentence)
         if topic is not None:

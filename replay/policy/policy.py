@@ -69,6 +69,8 @@ class Stage:
     """What is written behind the summary from the log itself."""
     summary_input: Literal["cut", "view"] = "cut"
     """What the summariser reads: what is cut, or the whole view with the tail that stays."""
+    summarise: bool = True
+    """What is cut is summarised (False: it is dropped)."""
     merge_previous: bool = True
     """An earlier summary is part of the input (False: the raw log is summarised again instead)."""
     skip_if_current: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from replay.engine import Session, arrivals
@@ -53,7 +53,7 @@ class Faithfulness:
                 "same_step": sum(d == 0 for d in distances), "not_fired": sum(a.fired is None for a in self.agreements),
                 "step_distance": statistics.median(distances) if distances else None,
                 "kept_overlap": statistics.fmean(overlaps) if overlaps else None,
-                "details": [{"step": a.step, "fired": a.fired, "kept_overlap": a.kept_overlap} for a in self.agreements]}
+                "details": [asdict(a) for a in self.agreements]}
 
 
 def faithfulness(transcript: Transcript) -> Faithfulness | None:
@@ -68,8 +68,10 @@ def faithfulness(transcript: Transcript) -> Faithfulness | None:
     session = Session(transcript, ByteCounter())
     setting = Setting(log=session.log, policy=chosen, capacity=capacity, figure=session.gauge.figure, billed=True,
                       summariser=summariser("recorded", transcript.compactions), refusals={})
-    return Faithfulness(path=transcript.path, preset=chosen.name, window=capacity.window,
-                        agreements=tuple(_agreements(transcript, session, setting)))
+    agreements = tuple(_agreements(transcript, session, setting))
+    if not agreements:
+        return None
+    return Faithfulness(path=transcript.path, preset=chosen.name, window=capacity.window, agreements=agreements)
 
 
 def _is_planned(compaction: RecordedCompaction) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replay.blocks import Text
+from replay.policy.base import Moment
 from replay.transcript import Message
-from replay.window import Inserted, Item, Span
+from replay.window import Inserted, Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +28,11 @@ class SummaryMessage:
         """The framed summary as a message that is in no log."""
         return Message(index=-1, role=self.role, blocks=(Text(text=self.frame + summary + self.end),), origin="summary")
 
-    def place(self, summary: Inserted, pinned: tuple[Span, ...], tail: tuple[Item, ...]) -> tuple[Item, ...]:
-        """Pinned messages, then summary and tail in the stated order."""
-        return (*pinned, summary, *tail) if self.position == "head" else (*pinned, *tail, summary)
+    def place(self, summary: Inserted | None, kept: tuple[Item, ...], tail: tuple[Item, ...],
+              moment: Moment) -> tuple[Item, ...]:
+        """What stays from before the cut, then summary and tail in the stated order."""
+        made = () if summary is None else (summary,)
+        return (*kept, *made, *tail) if self.position == "head" else (*kept, *tail, *made)
 
 
 REPLACEMENTS: Mapping[str, type] = {"summary-message": SummaryMessage}

@@ -43,18 +43,20 @@ def _two(summariser: Summariser, request: SummaryRequest, split: SplitTurn, turn
          prefix: tuple[Span, ...]) -> Summary | None:
     """The summary of the history and that of the turn's beginning as one."""
     history = tuple(Span(s.start, min(s.stop, turn_start)) for s in request.spans if s.start < turn_start)
-    first = summariser.summarise(replace(request, spans=history)) if history else _no_history(request, split, summariser)
+    first = (summariser.summarise(replace(request, spans=history)) if history
+             else _no_history(request, split, summariser))
     turn = summariser.summarise(replace(request, spans=prefix, previous=(), sections=split.sections))
     if first is None or turn is None:
         return None
     sized = first.tokens is not None and turn.tokens is not None
-    return Summary(text=f"{first.text}{split.heading}{turn.text}", by=turn.by,
+    return Summary(text=f"{first.text}{split.heading}{turn.text}", by=turn.by, forgets=first.forgets,
                    tokens=(first.tokens or 0) + (turn.tokens or 0) if sized else None)
 
 
 def _no_history(request: SummaryRequest, split: SplitTurn, summariser: Summariser) -> Summary:
     if not (split.carries_previous and request.previous):
-        return Summary(text=split.no_history, by=summariser.name, tokens=len(split.no_history) // CHARS_PER_TOKEN)
+        return Summary(text=split.no_history, by=summariser.name, forgets=bool(request.previous),
+                       tokens=len(split.no_history) // CHARS_PER_TOKEN)
     text = "\n\n".join(plain(p) for p in request.previous)
     known = [p.tokens for p in request.previous if p.tokens is not None]
     return Summary(text=text, by=summariser.name, tokens=sum(known) or len(text) // CHARS_PER_TOKEN)
@@ -69,7 +71,7 @@ def _with_appendix(summary: Summary, request: SummaryRequest, appendix: Appendix
     covers = merged((*(s for p in request.previous for s in p.covers), *request.spans))
     text = appendix.text(request.log, covers)
     tokens = None if summary.tokens is None else summary.tokens + len(text) // CHARS_PER_TOKEN
-    return Summary(text=summary.text + text, by=summary.by, tokens=tokens)
+    return replace(summary, text=summary.text + text, tokens=tokens)
 
 
 def _from(spans: tuple[Span, ...], start: int) -> tuple[Span, ...]:

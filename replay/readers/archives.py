@@ -45,26 +45,26 @@ def _gunzip(data: bytes) -> tuple[bytes, str]:
     parts: list[bytes] = []
     at = 0
     while data.startswith(_GZIP, at):
-        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        fault = _inflate(member, data, at, parts)
+        at, fault = _inflate(data, at, parts)
         if fault:
             return b"".join(parts), fault
-        at = len(data) - len(member.unused_data)
     rest = data[at:].strip(b"\x00")
     return b"".join(parts), "bytes that are no gzip data stand behind the archive" if rest else ""
 
 
-def _inflate(member: zlib._Decompress, data: bytes, at: int, parts: list[bytes]) -> str:
+def _inflate(data: bytes, at: int, parts: list[bytes]) -> tuple[int, str]:
+    """Where a member that begins at `at` ends, and what is wrong with it."""
+    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
     for start in range(at, len(data), _CHUNK):
-        before = member.copy()
+        before, chunk = member.copy(), data[start:start + _CHUNK]
         try:
-            parts.append(member.decompress(data[start:start + _CHUNK]))
+            parts.append(member.decompress(chunk))
         except zlib.error as error:
-            parts.append(_inflate_bytewise(before, data[start:start + _CHUNK]))
-            return str(error)
+            parts.append(_inflate_bytewise(before, chunk))
+            return start, str(error)
         if member.eof:
-            return ""
-    return "the data end early"
+            return start + len(chunk) - len(member.unused_data), ""
+    return len(data), "the data end early"
 
 
 def _inflate_bytewise(member: zlib._Decompress, chunk: bytes) -> bytes:
@@ -80,20 +80,27 @@ def _inflate_bytewise(member: zlib._Decompress, chunk: bytes) -> bytes:
 
 def _unzstd(data: bytes) -> tuple[bytes, str]:
     """All frames of a zstd file, and what is wrong with it (empty: nothing)."""
+    parts: list[bytes] = []
+    at = 0
+    while data.startswith(_ZSTD, at):
+        at, fault = _expand(data, at, parts)
+        if fault:
+            return b"".join(parts), fault
+    rest = data[at:].strip(b"\x00")
+    return b"".join(parts), "bytes that are no zstd data stand behind the archive" if rest else ""
+
+
+def _expand(data: bytes, at: int, parts: list[bytes]) -> tuple[int, str]:
+    """Where a frame that begins at `at` ends, and what is wrong with it."""
     import zstandard
 
-    parts: list[bytes] = []
-    rest = data
-    while rest.startswith(_ZSTD):
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        for start in range(0, len(rest), _CHUNK):
-            try:
-                parts.append(frame.decompress(rest[start:start + _CHUNK]))
-            except zstandard.ZstdError as error:
-                return b"".join(parts), str(error)
-            if frame.eof:
-                rest = frame.unused_data + rest[start + _CHUNK:]
-                break
-        else:
-            return b"".join(parts), "the data end early"
-    return b"".join(parts), "bytes that are no zstd data stand behind the archive" if rest else ""
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    for start in range(at, len(data), _CHUNK):
+        chunk = data[start:start + _CHUNK]
+        try:
+            parts.append(frame.decompress(chunk))
+        except zstandard.ZstdError as error:
+            return start, str(error)
+        if frame.eof:
+            return start + len(chunk) - len(frame.unused_data), ""
+    return len(data), "the data end early"

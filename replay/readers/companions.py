@@ -49,7 +49,7 @@ def side_files(path: Path) -> tuple[Path, ...]:
     folder = path.parent / path.name.partition(".")[0]
     if path.suffix not in (".jsonl", ".gz", ".zst") or not folder.is_dir():
         return ()
-    return tuple(sorted(p for p in folder.rglob("*.json*") if p.name == "journal.jsonl" or p.name.endswith(".meta.json")))
+    return tuple(sorted(p for p in folder.rglob("*.json*") if p.name.endswith(("journal.jsonl", ".meta.json"))))
 
 
 _CLAIMS: Sequence[Callable[[Path], tuple[Path, ...]]] = (

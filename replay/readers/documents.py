@@ -11,7 +11,7 @@ import orjson
 
 from replay.readers.encodings import Lines
 from replay.readers.json_document import Loss, salvaged
-from replay.readers.json_text import MAX_DEPTH, Repair, all_values, cleaned, escaped, shallow
+from replay.readers.json_text import LENIENT, MAX_DEPTH, Repair, all_values, cleaned, escaped, shallow
 from replay.transcript import ReadNote
 
 _FIRST = re.compile(rb"\s*([^\n]*)(?:\n\s*(\S?))?")
@@ -63,6 +63,8 @@ def damaged_document(lines: Lines, notes: list[ReadNote]) -> Any:
         value, losses, more = _read(text)
     if losses and not _holds_objects(value):
         return None
+    if repairs and not losses and more == [LENIENT]:
+        more = []  # the other repairs were enough
     notes.extend(_repair_notes([*repairs, *more], lines))
     notes.extend(_loss_notes(losses, escaped(text), lines))
     return value
@@ -86,7 +88,7 @@ def _read(text: str) -> tuple[Any, list[Loss], list[Repair]]:
     """The value of a document, what was left out of it, and what was repaired."""
     value = _single(text)
     if value is not None:
-        return value, [], []
+        return value, [], [LENIENT]
     doubled = escaped(text)
     repairs = [] if doubled == text else [Repair("bad-escape", "invalid JSON escapes were read as plain backslashes")]
     value = _single(doubled) if repairs else None

@@ -11,7 +11,8 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs
          (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _WIDE = {"utf-32-le": (4, 0), "utf-32-be": (4, 3), "utf-16-le": (2, 0), "utf-16-be": (2, 1)}
 """Encoding to the bytes of a unit and the place in it of an ASCII character."""
-_SAMPLE_BYTES = 256
+_FIRST = 4
+"""Characters by which an encoding is told."""
 _LOST = "�".encode()
 
 
@@ -45,15 +46,10 @@ def to_utf8(data: bytes, notes: list[ReadNote]) -> Lines:
 
 
 def _unmarked(data: bytes) -> str:
-    """The wide encoding of a file that begins with an ASCII character and holds many; empty for none."""
-    sample = data[:_SAMPLE_BYTES]
-    if b"\x00" not in sample:
-        return ""
+    """The wide encoding of a file that begins with ASCII characters, as all JSON does; empty for none."""
     for encoding, (width, place) in _WIDE.items():
-        columns = [sample[at::width] for at in range(width)]
-        text = columns.pop(place)
-        is_wide = text.count(0) * 10 <= len(text) and all(c.count(0) * 2 >= len(c) > 1 for c in columns)
-        if is_wide and _is_ascii(sample[:width], width, place):
+        units = [data[at:at + width] for at in range(0, min(len(data) - 1, _FIRST * width), width)]
+        if len(units) > 1 and all(_is_ascii(unit, width, place) for unit in units):
             return encoding
     return ""
 

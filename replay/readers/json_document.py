@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 from replay.readers.json_text import DECODER, MAX_DEPTH
@@ -14,6 +15,10 @@ _KEY = re.compile(r'("[^"\\\n]*+(?:\\.[^"\\\n]*+)*+")\s*:')
 _TOKEN = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"(?=\s*[,:\]}])|[\[\]{},]|[^\[\]{},"]+|"')
 """A string counts as one only where what follows can follow a string: so a stray quote does not turn text and
 structure round for the rest of the document."""
+_ENTRY = re.compile(r"(?:(?<=,)|(?<=,\s)|(?<=\n))\s*(?=\{)")
+_STRAY = re.compile(r"\}\s*,\s*(?=\{)")
+_TRIES = 200
+"""Places at which the next entry of a list may begin, until the search is given up."""
 _ENDS = frozenset(",]}")
 
 
@@ -101,16 +106,48 @@ def _list(reading: _Reading, path: str) -> list[Any]:
     reading.at += 1
     found: list[Any] = []
     number = 0
-    while (following := _skip(reading, _BETWEEN)) not in ("]", "}", ""):
+    while (following := _skip(reading, _BETWEEN)) not in ("]", ""):
         where = f"{path}[{number}]"
+        if following == "}" and not _step_over(reading, where, found):
+            break
         number += 1
         try:
             found.append(_value(reading, where, in_list=True))
         except _BadSpot as spot:
             _lose(reading, where, spot.at)
-            _leave_entry(reading, spot)
+            _leave_entry(reading, spot, found)
     _close(reading, following, "]")
     return found
+
+
+def _step_over(reading: _Reading, where: str, before: list[Any]) -> bool:
+    """Step over a stray brace in a list, right behind which another entry begins; whether there was one."""
+    following = _STRAY.match(reading.text, reading.at)
+    if following is None or not _is_entry(reading.text, following.end(), before):
+        return False
+    _lose(reading, where, reading.at)
+    reading.at = following.end()
+    return True
+
+
+def _sibling(reading: _Reading, start: int, before: list[Any]) -> int | None:
+    """Where the next entry begins that looks like the one before."""
+    places = (found.end() for found in islice(_ENTRY.finditer(reading.text, start), _TRIES))
+    return next((at for at in places if _is_entry(reading.text, at, before)), None)
+
+
+def _is_entry(text: str, at: int, before: list[Any]) -> bool:
+    """Whether a whole object begins here that has most of the keys of the entry before."""
+    like = before[-1] if before else None
+    if not isinstance(like, dict) or len(like) < 2:
+        return False
+    try:
+        value, end = DECODER.raw_decode(text, at)
+    except ValueError:
+        return False
+    closed = _SPACE.match(text, end)
+    following = text[closed.end():closed.end() + 1] if closed else ""
+    return following in _ENDS and isinstance(value, dict) and 2 * len(value.keys() & like.keys()) > len(like)
 
 
 def _object(reading: _Reading, path: str, *, in_list: bool) -> dict[str, Any]:
@@ -132,7 +169,7 @@ def _object(reading: _Reading, path: str, *, in_list: bool) -> dict[str, Any]:
                 spot.depth += not spot.is_closed
                 raise
             _lose(reading, where, spot.at)
-            _leave_entry(reading, spot)
+            _leave_entry(reading, spot, [])
     if in_list and following != "}" and not reading.is_cut:
         raise _BadSpot(reading.at, is_closed=True)
     _close(reading, following, "}")
@@ -150,19 +187,23 @@ def _has_more(text: str, at: int) -> bool:
     return any(token[0] in "]}" for token in _TOKEN.finditer(text, at))
 
 
-def _leave_entry(reading: _Reading, spot: _BadSpot) -> None:
-    """Go on at the end of the entry that a bad spot is in."""
-    depth, reading.at = spot.depth, spot.at
-    for token in _TOKEN.finditer(reading.text, spot.at):
+def _leave_entry(reading: _Reading, spot: _BadSpot, before: list[Any]) -> None:
+    """Go on behind the entry that a bad spot is in: where its brackets end, or where another entry begins earlier."""
+    end = _end_of_entry(reading.text, spot)
+    following = _sibling(reading, spot.at, before)
+    reading.at = following if following is not None and (following < end or spot.is_closed) else end
+
+
+def _end_of_entry(text: str, spot: _BadSpot) -> int:
+    depth = spot.depth
+    for token in _TOKEN.finditer(text, spot.at):
         mark = token[0]
         if mark in ("]", "}") and depth == 0:
-            reading.at = token.start()
-            return
+            return token.start()
         if mark == "," and depth == 0:
-            reading.at = token.end()
-            return
+            return token.end()
         depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(mark, 0)
-        reading.at = token.end()
+    return len(text)
 
 
 def _close(reading: _Reading, following: str, own: str) -> None:

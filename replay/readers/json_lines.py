@@ -10,6 +10,7 @@ import orjson
 
 from replay.readers.json_text import (
     DECODER,
+    LENIENT,
     MAX_DEPTH,
     NotJson,
     Repair,
@@ -22,9 +23,12 @@ from replay.readers.json_text import (
 
 _RECORD = re.compile(r'\{\s*"')
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_SPACE = re.compile(r"[\s,]*")
+_SPACE = re.compile(r"\s*(?:,\s*$)?")
+"""What may stand between records and behind the last."""
 _WORK_PER_CHARACTER = 12
 """Bound of the work on one damaged line, in characters decoded for each of its characters."""
+_TRIES = 1_000
+"""Places of one damaged line at which a record may begin but none does, until the search is given up."""
 
 
 def decode(raw: bytes, like: Sequence[Any] = ()) -> tuple[list[Any], tuple[Repair, ...]]:
@@ -49,8 +53,7 @@ def _decode_slowly(raw: bytes, like: Sequence[Any]) -> tuple[list[Any], tuple[Re
     except RecursionError:
         repairs.append(Repair("too-deep", f"what is nested deeper than {MAX_DEPTH} levels was kept as text"))
         values, more = _shallow_values(text, like)
-    loose = Repair("loose-json", "raw control characters, NaN or numbers out of range were read leniently")
-    return values, (*repairs, *more) if repairs or more else (loose,)
+    return values, (*repairs, *more) if repairs or more else (LENIENT,)
 
 
 def _shallow_values(text: str, like: Sequence[Any]) -> tuple[list[Any], list[Repair]]:
@@ -125,15 +128,15 @@ def _skipped(text: str, at: int) -> int:
 
 def _next_record(text: str, start: int, like: Sequence[Any]) -> tuple[int, tuple[Any, int] | None]:
     """Where the next record begins behind a damaged one, and the record; the end of the text where there is none."""
-    work, budget = 0, _WORK_PER_CHARACTER * len(text)
+    work, budget, tries = 0, _WORK_PER_CHARACTER * len(text), 0
     at = start + 1
-    while work < budget and (found := _RECORD.search(text, at)):
+    while work < budget and tries < _TRIES and (found := _RECORD.search(text, at)):
         begin = found.start()
         try:
             value, end = DECODER.raw_decode(text, begin)
         except ValueError as error:
             work += getattr(error, "pos", begin) - begin + 1
-            at = begin + 1
+            at, tries = begin + 1, tries + 1
             continue
         work += end - begin
         rest = _skipped(text, end)

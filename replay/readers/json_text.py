@@ -14,6 +14,7 @@ _SURROGATE = re.compile(r"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9
 _NESTING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{]|[\]}]', re.DOTALL)
 _EDGES = "".join(map(chr, range(33))) + "\ufeff\x7f"
 """What may stand around a record: white space, control characters, byte-order marks of files joined together."""
+_OPENING = re.compile(r"[{\[]\s*[\"{\[\]}\d-]")
 _LOST = "�"
 MAX_DEPTH = 100
 """Levels of nesting that are kept as structure where a value is too deep for the decoder."""
@@ -28,6 +29,9 @@ class Repair(NamedTuple):
 
     code: str
     text: str
+
+
+LENIENT = Repair("loose-json", "raw control characters, NaN or numbers out of range were read leniently")
 
 
 def cleaned(raw: bytes) -> tuple[str, list[Repair]]:
@@ -60,7 +64,7 @@ def _from_utf16(raw: bytes) -> str:
                 text = piece.decode(encoding).strip(_EDGES)
             except UnicodeDecodeError:
                 continue
-            if text.startswith(("{", "[")):
+            if _OPENING.match(text):
                 return text
     return ""
 

@@ -45,7 +45,7 @@ def header(native: Native) -> dict[str, Any]:
 
 
 def _outcome(native: Any) -> Outcome | None:
-    if not isinstance(native, dict) or native.get("value") not in _OUTCOMES:
+    if not isinstance(native, dict) or not _is_one_of(native.get("value"), _OUTCOMES):
         return None
     return Outcome(value=native["value"], source=text(native.get("source")) or "", detail=text(native.get("detail")))
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from replay.errors import ReadError
-from replay.readers.native import mapping, objects, string
 from replay.readers.common import whole
+from replay.readers.native import mapping, objects, string
 from replay.readers.source import Record, Source, open_source
 from replay.readers.wire_items import ItemTable
 from replay.readers.wire_log import Capture
@@ -35,8 +35,8 @@ class Wire:
 
     def sniff(self, source: Source) -> int:
         """How surely the source is of this format, from 0 to 100."""
-        if isinstance(source.document, dict):
-            return 90 if {"harness", "scenario", "kinds", "window"} <= source.document.keys() else 0
+        if isinstance(source.document, dict) and {"harness", "scenario", "kinds", "window"} <= source.document.keys():
+            return 90
         return 95 if any({"kind", "items", "response", "request_bytes"} <= row.keys()
                          for row in source.objects(5)) else 0
 
@@ -66,8 +66,8 @@ def read_capture(folder: Path) -> Transcript:
     config = mapping(open_source(folder / "config.json").document)
     requests, notes = _records(folder, "requests.jsonl")
     items, more = _records(folder, "items.jsonl")
-    capture = Capture(items=ItemTable(_items(items)), prompts=tuple(p for p in config.get("prompts") or () if isinstance(p, str)),
-                      processes=_processes(config))
+    prompts = tuple(p for p in config.get("prompts") or () if isinstance(p, str))
+    capture = Capture(items=ItemTable(_items(items)), prompts=prompts, processes=_processes(config))
     for record in requests:
         if isinstance(record.value, dict):
             capture.take(record.value)

@@ -1,4 +1,4 @@
-"""Items of a captured request as pieces with a role: chat messages, Responses items, Gemini contents, Pydantic-AI messages."""
+"""Items of a captured request as pieces with a role: of chat, Responses, Gemini and Pydantic-AI requests."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def _of_item(number: int, native: Mapping[str, Any]) -> Iterator[Piece]:
     elif native.get("type") == "function_call":
         yield Piece("assistant", (_call(native.get("call_id"), native.get("name"), native.get("arguments")),), number)
     elif native.get("type") == "function_call_output":
-        yield Piece("tool", (ToolResult(call_id=_id(native.get("call_id")), text=_text(native.get("output"))),), number)
+        result = ToolResult(call_id=_id(native.get("call_id")), text=_text(native.get("output")))
+        yield Piece("tool", (result,), number)
     elif native.get("role") == "tool":
         result = ToolResult(call_id=_id(native.get("tool_call_id")), name=string(native.get("name")),
                             text=_text(native.get("content")))
@@ -97,8 +98,8 @@ def _of_message(number: int, native: Mapping[str, Any]) -> Iterator[Piece]:
     """A chat message: a user's text parts are pieces of their own, since different speakers may share them."""
     role = _ROLES.get(str(native.get("role")), "user")
     content = native.get("content")
-    calls = tuple(_call(c.get("id"), mapping(c.get("function")).get("name"), mapping(c.get("function")).get("arguments"))
-                  for c in objects(native.get("tool_calls")))
+    named = [(c.get("id"), mapping(c.get("function"))) for c in objects(native.get("tool_calls"))]
+    calls = tuple(_call(i, function.get("name"), function.get("arguments")) for i, function in named)
     if role == "user" and isinstance(content, list):
         yield from (Piece(role, (Text(text=_text([part])),), number) for part in content)
         return

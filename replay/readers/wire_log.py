@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from replay.blocks import Block, Text, ToolResult
 from replay.readers.common import ThreadBuilder, whole
@@ -114,9 +114,9 @@ class Capture:
         for piece in found:
             if piece.role == "tool" and any(i in self._made and i not in self._results for i in piece.answers):
                 self._log(piece, "tool")
-        kind = "summary" if request.get("kind") == "summary" else "other"
-        sent = _sent(request, found, len(self.thread.steps) + 1, (), response)
-        self.sent.append(replace(sent, kind=kind))
+        kind: Literal["summary", "other"] = "summary" if request.get("kind") == "summary" else "other"
+        sent = replace(_sent(request, found, len(self.thread.steps) + 1, (), response), kind=kind)
+        self.sent.append(sent)
         self.side.append(_side_thread(sent, found, response))
         if kind == "summary" and sent.accepted:
             self._asked += 1
@@ -271,12 +271,12 @@ def _recorded(part: Part, log: Sequence[Message]) -> int | Message:
 def _sent(request: Mapping[str, Any], found: Sequence[Piece], step: int, parts: tuple[Part, ...],
           response: Mapping[str, Any]) -> Sent:
     text = "" if parts else "\n".join(p.text for p in found)
+    told = whole(mapping(response.get("usage")).get("prompt"))
     native = {key: request.get(key) for key in ("endpoint", "request_bytes", "instructions", "tools", "params")}
     return Sent(number=whole(request.get("index")), kind="step", step=step, accepted=response.get("status") == 200,
                 parts=parts, named=frozenset(map(int, _SCRIPTED.findall(text))),
                 earlier=frozenset(map(int, _NUMBERED.findall(text))), answer=string(response.get("text")) or "",
-                tokens=whole(mapping(response.get("usage")).get("prompt")) or -(-whole(request.get("request_bytes")) // 4),
-                native=MappingProxyType(native))
+                tokens=told or -(-whole(request.get("request_bytes")) // 4), native=MappingProxyType(native))
 
 
 def _side_thread(sent: Sent, found: Sequence[Piece], response: Mapping[str, Any]) -> Thread:

@@ -108,11 +108,29 @@ def test_the_compare_page_shows_the_run(page: Any) -> None:
     page.wait_for_selector('[data-testid="stVegaLiteChart"] :is(canvas, svg)', timeout=PATIENCE)
     _see(page, "first difference from the record")
 
-    assert page.locator("table.rw-table").count() == 3
-    assert page.locator("table.rw-table tbody tr").count() == 3 + 2 + 4
+    assert 3 == page.locator("table.rw-table").count()
+    assert 3 + 2 + 4 == page.locator("table.rw-table tbody tr").count()
     assert page.get_by_text(f"{HOSTILE} · openai-chat · 16 steps").count() or page.locator(
         f'input[value="{HOSTILE} · openai-chat · 16 steps"]').count()
-    assert page.locator('[data-testid="stException"]').count() == 0
+    assert 0 == page.locator('[data-testid="stException"]').count()
+
+
+def test_a_click_on_the_curve_picks_a_step(page: Any) -> None:
+    """The clicked step stands in the address and in the link to the step browser."""
+    page.goto("/?session=plain")
+    _see(page, "first difference from the record")
+    chart = page.locator('[data-testid="stVegaLiteChart"]').nth(1)
+    chart.locator("canvas, svg").first.wait_for(timeout=PATIENCE)
+    chart.scroll_into_view_if_needed()
+    for _ in range(10):  # a chart takes no click while it is being laid out
+        chart.click()
+        page.wait_for_timeout(1_000)
+        if "step=" in page.url:
+            break
+
+    step = page.evaluate("new URLSearchParams(location.search).get('step')")
+    assert 1 <= int(step) <= 12
+    _see(page, f"Open step {step} in the step browser")
 
 
 def test_hostile_text_stands_literally_in_the_step_browser(page: Any) -> None:

@@ -153,19 +153,20 @@ def test_step_shows_the_numbers_of_events(opened: Open) -> None:
 
 
 def test_raw_json_is_shown_on_demand(opened: Open) -> None:
-    """The toggle gives the exact view in a provider's shape."""
+    """A switch gives the exact view in a provider's shape, and the address says so."""
     app = opened("step", session=PLAIN, step="1", a="full-history", b="recorded")
     assert not app.code
-    app.toggle(key="raw_json").set_value(True).run()
+    app.radio(key="choose_raw").set_value("Raw JSON of the left view").run()
 
     shaped = json.loads(app.code[0].value)
     assert ["system", "user"] == [m["role"] for m in shaped]
+    assert "Raw JSON of the left view" == app.query_params["raw"]
 
 
 def test_nothing_from_a_transcript_is_markup(opened: Open) -> None:
     """Hostile text stands escaped in our own pieces and reaches no element that renders Markdown."""
     app = opened("step", session=HOSTILE, step="8", a="full-history", b=DECODE, show="All messages")
-    app.toggle(key="raw_json").set_value(True).run()
+    app.radio(key="choose_raw").set_value("Raw JSON of the right view").run()
     page = _html(app)
 
     assert "&lt;script&gt;window.pwned=1&lt;/script&gt; **bold**" in page
@@ -174,7 +175,7 @@ def test_nothing_from_a_transcript_is_markup(opened: Open) -> None:
     assert r"\x1b[31mred\x1b[0m \u202egnirts" in page
     rendered = [str(e.value) for kind in ("markdown", "header", "subheader", "caption", "title") for e in app.get(kind)]
     assert not [text for text in rendered if "pwned" in text]
-    assert not [b.label for b in (*app.button, *app.toggle, *app.selectbox) if "pwned" in b.label]
+    assert not [b.label for b in (*app.button, *app.radio, *app.selectbox) if "pwned" in b.label]
 
 
 def test_a_session_without_a_model_call_says_so(opened: Open) -> None:

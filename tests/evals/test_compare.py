@@ -59,7 +59,7 @@ def test_json_has_the_promised_keys(sessions: Path, capsys: pytest.CaptureFixtur
     assert 0 == code
     assert set() == KEYS - document.keys()
     assert 6 == len(document["trials"])
-    assert {"L0"} == {level for t in document["trials"] for level in t["level"].values()}
+    assert {"L0", "L1"} == {level for t in document["trials"] for level in t["level"].values()}
     assert {"policy", "metric", "value", "low", "high", "n", "rank_low", "rank_high", "p_best", "pareto"} <= set(
         document["leaderboard"][0])
     assert {"policy", "baseline", "metric", "difference", "low", "high", "p", "p_adjusted", "n", "mde"} <= set(

@@ -304,11 +304,13 @@ def test_pooled_beside_standardised() -> None:
 
 
 def test_statistics_of_a_usual_run_take_half_a_second() -> None:
-    """Thirty-seven sessions under four policies."""
-    data = _data()
-    started = time.monotonic()
-    leaderboard.leaderboard(data)
-    leaderboard.pairs(data, "p0")
-    leaderboard.recommend(data, 37)
+    """Thirty-seven sessions under four policies, in processor time, which other programs do not stretch."""
+    data, took = _data(), []
+    for _ in range(3):
+        started = time.process_time()
+        leaderboard.leaderboard(data)
+        leaderboard.pairs(data, "p0")
+        leaderboard.recommend(data, 37)
+        took.append(time.process_time() - started)
 
-    assert time.monotonic() - started < 1.0
+    assert min(took) < 0.5

@@ -45,11 +45,12 @@ class LastFirst:
         """A plain summary."""
         return Message(index=-1, role="user", blocks=(Text(text=summary),), origin="summary")
 
-    def place(self, summary: Inserted, pinned: tuple[Span, ...], tail: tuple[Item, ...]) -> tuple[Item, ...]:
+    def place(self, summary: Inserted, kept: tuple[Item, ...], tail: tuple[Item, ...],
+              moment: Moment) -> tuple[Item, ...]:
         """The last message, the others, then the summary."""
-        spans = [item for item in (*pinned, *tail) if isinstance(item, Span)]
-        kept = [Span(i, i + 1) for span in spans for i in range(span.start, span.stop)]
-        return (kept[-1], *kept[:-1], summary)
+        spans = [item for item in (*kept, *tail) if isinstance(item, Span)]
+        singles = [Span(i, i + 1) for span in spans for i in range(span.start, span.stop)]
+        return (singles[-1], *singles[:-1], summary)
 
 
 POLICIES = {

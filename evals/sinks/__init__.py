@@ -1,0 +1,1 @@
+"""Places outside Rewindow that runs are written to and sessions are read from; each loads its library on demand."""

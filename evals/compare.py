@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evals import leaderboard
-from evals.leaderboard_strata import stratified
 from evals.execute import FileResult, run_files
+from evals.leaderboard_strata import stratified
 from evals.outcome_files import OutcomeTable
 from evals.outcome_report import outcome_summary
 from evals.store import SCHEMA_VERSION, new_run

@@ -31,7 +31,6 @@ CAP = 10.0
 """Most that one action weighs, as a multiple of the median action."""
 ON_DISK = 1 << len(SOURCES)
 """Bit of a need's sources: the assistant's own text, but in a file that it wrote."""
-_KEPT_SHORT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,22 +175,26 @@ class Evidence:
             found.append([bits := bits | own[unit] for unit in places])
         return found
 
-    def spans_in(self, text: str) -> tuple[int, ...]:
-        """Numbers of the spans that a text outside of the log holds, such as a summary."""
-        known = self._texts.get(text)
-        if known is None:
-            known = tuple(self._spans_in(text))
-            if len(text) <= _KEPT_SHORT:
-                self._texts[text] = known
-        return known
+    def spans_in(self, text: str) -> set[int]:
+        """Numbers of the spans that a text outside of the log holds, such as a summary.
+
+        No span runs over a line's end, and successive summaries share most of their lines: each is searched once.
+        """
+        found: set[int] = set()
+        for line in text.split("\n"):
+            known = self._lines.get(line)
+            if known is None:
+                known = self._lines[line] = tuple(self._spans_in(line))
+            found.update(known)
+        return found
 
     @cached_property
-    def _texts(self) -> dict[str, tuple[int, ...]]:
+    def _lines(self) -> dict[str, tuple[int, ...]]:
         return {}
 
-    def _spans_in(self, text: str) -> Iterator[int]:
-        for word in self._by_word.keys() & words_of(text):
-            yield from (n for n in self._by_word[word] if holds(self.spans[n], text))
+    def _spans_in(self, line: str) -> Iterator[int]:
+        for word in self._by_word.keys() & words_of(line):
+            yield from (n for n in self._by_word[word] if holds(self.spans[n], line))
 
     @cached_property
     def _by_word(self) -> dict[str, list[int]]:

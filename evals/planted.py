@@ -210,7 +210,8 @@ def _policy_json(result: PolicyResult) -> dict[str, Any]:
     survival = [{"kind": s.kind, "round": s.round, "kept": s.kept, "followed": s.followed, "share": s.share}
                 for s in result.survival()]
     return {"policy": result.policy, "compactions": result.compactions, "repeats": result.repeats,
-            "ended": result.ended, "survival": survival, "collapse": result.collapse(), "facts": [_fact_json(f) for f in result.followed]}
+            "ended": result.ended, "survival": survival, "collapse": result.collapse(),
+            "facts": [_fact_json(f) for f in result.followed]}
 
 
 def _fact_json(followed: Followed) -> dict[str, Any]:

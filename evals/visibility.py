@@ -28,7 +28,7 @@ class Sight:
         self._window = Window()
         self._pieces: list[Piece] = []
         self._starts: list[int] = []
-        self._held: dict[int, tuple[Inserted, tuple[int, ...]]] = {}
+        self._held: dict[int, tuple[Inserted, set[int]]] = {}
         self._counted = 0
         """Log messages from here on are visible as they stand, and not in the counts."""
         self.verbatim = [0] * len(evidence.spans)
@@ -133,7 +133,7 @@ class Sight:
             self._held[key] = (item, spans)
             self._count_inserted(item, spans, 1)
 
-    def _count_inserted(self, item: Inserted, spans: tuple[int, ...], step: int) -> None:
+    def _count_inserted(self, item: Inserted, spans: set[int], step: int) -> None:
         """A message that was cut short still says word for word what is left of it."""
         counts = self.verbatim if item.kind == "truncated" else self.inserted
         for number in spans:

@@ -11,6 +11,7 @@ from evals.acquisition import Acquisitions
 from evals.edits import EditPlan, Verdict, plans
 from evals.needs import evidence
 from evals.rereading import Repair, Repairs, Reread, classified
+from evals.spans_calls import Deed
 from evals.spans_files import Act
 from evals.visibility import Sight
 from replay.engine import Lane, Session
@@ -81,6 +82,11 @@ class Study:
         for number, act in enumerate(acts):
             found.setdefault(self._step_of[self.evidence.index.units[act.call].message], []).append(number)
         return found
+
+    @cached_property
+    def deeds(self) -> list[Deed]:
+        """What the calls of the session's steps did, in order."""
+        return [a.deed for a in self.evidence.files.acts if self.step_of(a) is not None]
 
     @cached_property
     def recorded(self) -> Watched:

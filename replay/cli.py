@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
         _stop(str(error), _code(error))
     except BrokenPipeError:
         sys.exit(0)
-    except Exception as error:  # noqa: BLE001 - the outer boundary: a message instead of a traceback
+    except Exception as error:
         if debug:
             raise
         _stop(f"{type(error).__name__}: {error} (--debug shows where)", 2)

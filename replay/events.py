@@ -87,6 +87,7 @@ class Event:
     def to_json(self) -> dict[str, Any]:
         """Plain data, without the summary's text."""
         keys = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
-                "tokens_after", "summariser", "summary_input_tokens", "checkpoint", "futile", "attempts", "gain", "sentence")
+                "tokens_after", "summariser", "summary_input_tokens", "checkpoint", "futile", "attempts",
+                "gain", "sentence")
         lists = {"dropped": list(self.dropped), "summarised": list(self.summarised), "elided": list(self.elided)}
         return {key: getattr(self, key) for key in keys} | lists

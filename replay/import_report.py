@@ -16,7 +16,8 @@ FATES: Mapping[Fate, str] = {
 FAULTS: frozenset[Fate] = frozenset({"repaired", "left-out", "unknown"})
 """What `--strict` counts as a fault: damage and the unknown, not what a file was written without."""
 
-_REPAIRED = frozenset({"bad-utf8", "nul-bytes", "bad-escape", "lone-surrogate", "loose-json", "glued-values", "too-deep"})
+_REPAIRED = frozenset({"bad-utf8", "nul-bytes", "bad-escape", "lone-surrogate", "loose-json",
+                       "glued-values", "too-deep"})
 _LEFT_OUT = frozenset({"cut-tail", "cut-archive", "malformed", "subagent-unreadable"})
 _INCOMPLETE = frozenset({
     "orphan-result", "result-without-call", "call-without-result", "interrupted-call", "no-header", "no-history",

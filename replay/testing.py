@@ -30,7 +30,8 @@ class Script:
         self.thread.add("system", [Text(text=text)], "system", time=self._tick())
         return self
 
-    def call(self, name: str, arguments: str = "{}", text: str = "", usage: Usage | None = None, count: int = 1) -> Script:
+    def call(self, name: str, arguments: str = "{}", text: str = "", usage: Usage | None = None,
+             count: int = 1) -> Script:
         """A response that calls a tool (`count` times)."""
         made = [self._call(name, arguments) for _ in range(count)]
         self.thread.respond([*([Text(text=text)] if text else []), *made], usage, time=self._tick())

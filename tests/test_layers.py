@@ -71,3 +71,12 @@ def test_modules_and_functions_stay_small() -> None:
 
     assert [] == long_modules
     assert sum(length < 30 for length in lengths) / len(lengths) >= 0.9
+
+
+def test_every_test_states_its_behaviour() -> None:
+    """Each test has a docstring."""
+    silent = [f"{path.name}: {node.name}" for path in (ROOT / "tests").rglob("test_*.py")
+              for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+              if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and not ast.get_docstring(node)]
+
+    assert [] == silent

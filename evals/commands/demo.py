@@ -24,7 +24,8 @@ def demo(out: Path | None, as_json: bool) -> int:
     from evals.bundled import sample_paths
 
     summary = run(sample_paths(), out or free_folder(Path("runs") / "demo"), policies=POLICIES, baseline="full-history",
-                  window=WINDOW, output_reserve=0, tokenizer="o200k_base", prices=None, cache_model="auto", losses=True, summariser="extractive", jobs=1)
+                  window=WINDOW, output_reserve=0, tokenizer="o200k_base", prices=None, cache_model="auto", losses=True,
+                  summariser="extractive", jobs=1)
     print_json(summary) if as_json else print_summary(summary)
     return 0
 

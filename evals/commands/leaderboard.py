@@ -10,7 +10,7 @@ from evals.leaderboard import HEADLINES
 from evals.outcome_report import outcome_lines
 from replay.commands.output import console, literal, number, table
 
-FRACTIONS = {"view_churn", "identified_share"}
+FRACTIONS = {"view_churn", "identified_share", "run_ended"}
 RATES = {"overflow_steps", "compactions", "micro_compactions", "compactions_futile", "pairing_violations"}
 _SIZES = ("peak_view_tokens", "input_tokens", "compactions", "micro_compactions", "compactions_futile", "view_churn",
           "identified_share")
@@ -88,9 +88,9 @@ def _line(name: str, found: Mapping[tuple[str, str], Mapping[str, Any]], session
 
 
 def _reading(summary: Mapping[str, Any]) -> str:
-    return (f"Means per session; tokenizer {summary['tokenizer']}, summariser {summary['summariser']}. All L0: exact up "
-            "to a session's first view that differs from the record (identified), behind it on the condition that the "
-            "agent had acted as recorded. Rank: 95 % interval of the rank by mean view.")
+    return (f"Means per session; tokenizer {summary['tokenizer']}, summariser {summary['summariser']}. All L0: exact "
+            "up to a session's first view that differs from the record (identified), behind it on the condition that "
+            "the agent had acted as recorded. Rank: 95 % interval of the rank by mean view.")
 
 
 def _pairs(summary: Mapping[str, Any]) -> Any:
@@ -105,7 +105,7 @@ def _pairs(summary: Mapping[str, Any]) -> Any:
 def _signed(metric: str, value: float) -> str:
     if metric in FRACTIONS:
         return f"{value:+.1%}"
-    return f"{value:+,.2f}" if metric == "run_ended" else f"{value:+,.0f}"
+    return f"{value:+,.0f}"
 
 
 def _calibration(sessions: Sequence[Mapping[str, Any]]) -> Sequence[str]:

@@ -86,7 +86,8 @@ class Elisions:
         steps = [p.break_even_steps for p in found if p.break_even_steps is not None]
         middle = (Measurement(name=names[0], value=median(steps), level="L1") if steps
                   else missing(names[0], "no change pays back", "L1"))
-        return [*made, middle, Measurement(name=names[1], level="L1", value=sum(p.was_cold for p in found) / len(found))]
+        cold = sum(p.was_cold for p in found) / len(found)
+        return [*made, middle, Measurement(name=names[1], level="L1", value=cold)]
 
 
 def pay_backs(trial: Trial) -> list[PayBack]:

@@ -36,7 +36,10 @@ class EditSafety:
 
 def _outside(own: Study) -> dict[str, int]:
     """Edits that replace no text, and edits that were compared without spaces at line ends or carriage returns."""
-    deeds = [a.deed for a in own.evidence.files.acts if own.step_of(a) is not None]
-    empty = sum(len(d.writes) + sum(not e.old.strip() for e in d.edits) for d in deeds)
-    return {"edits_not_assessable": empty,
-            "edits_normalised": sum(normal(p.attempt.part.old) != p.attempt.part.old for p in own.plans)}
+    kept = vars(own)
+    if "_outside" not in kept:
+        empty = sum(len(d.writes) + sum(not e.old.strip() for e in d.edits) for d in own.deeds)
+        trimmed = sum(normal(p.attempt.part.old) != p.attempt.part.old for p in own.plans)
+        kept["_outside"] = {"edits_not_assessable": empty, "edits_normalised": trimmed}
+    found: dict[str, int] = kept["_outside"]
+    return found

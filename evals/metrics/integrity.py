@@ -54,7 +54,7 @@ def view_violations(log: Log, windows: Sequence[Window]) -> list[Violation]:
 
 
 def _parts_no_pair(log: Log, window: Window) -> bool:
-    """Whether the window is in order and every gap lies where no call is parted from its result: as whole as the log."""
+    """Whether the window is in order and no gap parts a call from its result: then it is as whole as the log."""
     end = 0
     for item in window.items:
         if isinstance(item, Inserted):

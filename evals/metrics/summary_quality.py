@@ -11,7 +11,7 @@ from evals.metrics.base import Measurement, Trial, missing
 from evals.metrics.retention import Tally
 from evals.needs import Evidence
 from evals.spans import TextSpan, wants_of
-from evals.spans_index import block_text
+from evals.spans_index import UnitIndex, block_text
 from evals.watch import VERBATIM, study, watched
 from replay.blocks import Text
 from replay.events import Event
@@ -70,20 +70,43 @@ def ungrounded(evidence: Evidence, event: Event, besides: str = "") -> tuple[int
 
 def specifics(evidence: Evidence, text: str) -> list[TextSpan]:
     """What a summary says that can be checked word for word: paths, URLs, numbers, hashes, rare identifiers."""
-    pieces = (s for want in wants_of(_CUT_OFF.sub(" ", text)) for s in (want.parts or (want.whole,)))
-    return [s for s in dict.fromkeys(pieces) if s.kind in ("path", "number") or (
-        s.kind == "identifier" and _CODE_LIKE.search(s.text) and evidence.index.frequency(s.text) <= RARE_BLOCKS)]
+    known: dict[str, tuple[TextSpan, ...]] = vars(evidence).setdefault("_specifics", {})
+    found: dict[TextSpan, None] = {}
+    # Successive summaries share most of their lines: each is looked at once.
+    for line in text.split("\n"):
+        if line not in known:
+            known[line] = tuple(_specifics(evidence, line))
+        found.update(dict.fromkeys(known[line]))
+    return list(found)
+
+
+def _specifics(evidence: Evidence, line: str) -> Iterator[TextSpan]:
+    for want in wants_of(_CUT_OFF.sub(" ", line)):
+        for span in want.parts or (want.whole,):
+            if span.kind in ("path", "number") or (span.kind == "identifier" and _CODE_LIKE.search(span.text)
+                                                   and evidence.index.frequency(span.text) <= RARE_BLOCKS):
+                yield span
 
 
 def _stands_in(evidence: Evidence, span: TextSpan, covers: Sequence[Span]) -> bool:
     """Whether a message of the ranges holds a span."""
     index = evidence.index
+    first: dict[TextSpan, int | None] = vars(evidence).setdefault("_first_places", {})
+    if span not in first:
+        first[span] = next((u for u in index.quick_places(span) if index.unit_holds(u, span)), None)
+    place = first[span]
+    if place is None:
+        return False
+    if any(cover.start <= index.units[place].message < cover.stop for cover in covers):
+        return True
+    return any(index.unit_holds(u, span) for cover in covers for u in _within(index, span, cover))
+
+
+def _within(index: UnitIndex, span: TextSpan, cover: Span) -> list[int]:
+    """Blocks of a range that may hold a span."""
     places = index.quick_places(span)
-    for cover in covers:
-        low, high = index.first_unit[cover.start], index.first_unit[cover.stop]
-        if any(index.unit_holds(u, span) for u in places[bisect_left(places, low):bisect_left(places, high)]):
-            return True
-    return False
+    low, high = index.first_unit[cover.start], index.first_unit[cover.stop]
+    return places[bisect_left(places, low):bisect_left(places, high)]
 
 
 @dataclass(frozen=True)

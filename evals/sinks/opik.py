@@ -6,6 +6,7 @@ The modules of this package named `opik…` are the only ones that import `opik`
 from __future__ import annotations
 
 import configparser
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -41,6 +42,10 @@ class OpikError(RewindowError):
 
 class NotThere(OpikError):
     """The server has nothing of that name."""
+
+
+class ThereAlready(OpikError):
+    """The server has something of that identifier or name already."""
 
 
 def quiet() -> None:
@@ -101,9 +106,14 @@ class Connection:
             _pause(FIRST_WAIT_SECONDS * 2 ** failures)
             failures += 1
 
+    def make(self, what: str, function: Callable[[], object]) -> None:
+        """A call that makes something under an identifier of ours; that it is there already is as good."""
+        with contextlib.suppress(ThereAlready):
+            self.call(what, function)
+
     def _refused(self, what: str, status: int, body: Any) -> OpikError:
         told = _WORDS.get(status) or _message(body)
-        kind = NotThere if status == 404 else OpikError
+        kind = {404: NotThere, 409: ThereAlready}.get(status, OpikError)
         return kind(f"{self.url}: {what}: the server answered {status}: {told}")
 
 

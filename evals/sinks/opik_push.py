@@ -88,7 +88,7 @@ class _Sender:
         except NotThere:
             self.journal.forget()
             own = made_id(run.made_at, "dataset", run.dataset_name)
-            self.to.call("making the dataset", lambda: self.to.rest.datasets.create_dataset(
+            self.to.make("making the dataset", lambda: self.to.rest.datasets.create_dataset(
                 name=run.dataset_name, id=own, project_name=self.to.project,
                 description=f"{len(run.summary['sessions'])} sessions that Rewindow replays; version {run.cohort}"))
             self._dataset_id = self._find_dataset()
@@ -134,7 +134,7 @@ class _Sender:
         if known is None:
             self.journal.forget()
             own = made_id(self.parcel.run.made_at, *key)
-            self.to.call("making an experiment", lambda: self.to.rest.experiments.create_experiment(
+            self.to.make("making an experiment", lambda: self.to.rest.experiments.create_experiment(
                 id=own, dataset_name=self.parcel.run.dataset_name, project_name=self.to.project, name=row["name"],
                 metadata=row["metadata"], tags=row["tags"], type="regular", status="running"))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,7 +73,8 @@ def _write(file: IO[bytes], values: Iterator[Any], target: str) -> None:
 
 
 def _report(transcripts: Sequence[Transcript], target: str, redactor: Redactor | None) -> None:
-    losses = {"openai": chat_losses, "atif": trajectory_losses}.get(target, lambda _: [])
+    told: Mapping[str, Callable[[Transcript], Sequence[str]]] = {"openai": chat_losses, "atif": trajectory_losses}
+    losses = told.get(target, lambda _: [])
     for transcript in transcripts:
         for loss in losses(transcript):
             click.echo(f"rewindow: {transcript.session_id}: not part of {target}: {loss}", err=True)

@@ -116,7 +116,7 @@ def _print_steps(session: Session, lane: Lane) -> None:
     calibration = session.calibration
     if calibration.error is not None:
         screen.print(f"Counted against billed tokens: factor {calibration.factor:.2f}, overhead "
-                     f"{number(calibration.overhead)}, median error {calibration.error:.1%} (judged on the even steps).")
+                     f"{number(calibration.overhead)}, median error {calibration.error:.1%}, judged on the even steps.")
     if lane.ended:
         screen.print(f"The run ends at step {lane.ended}: its request does not fit and stays refused.")
 

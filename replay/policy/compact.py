@@ -52,7 +52,8 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     return Compacted(window=moment.window.with_items(items), added=inserted, summariser=summary.by,
                      input_tokens=_input_tokens(moment, source, previous),
                      dropped=_lost(moment, items, gone, inserted.covers),
-                     summarised=tuple(i for i in _indices(gone) if _inside(i, source)), checkpoint=f"checkpoint-{number}")
+                     summarised=tuple(i for i in _indices(gone) if _inside(i, source)),
+                     checkpoint=f"checkpoint-{number}")
 
 
 def _dropped(stage: Stage, moment: Moment, cut: Cut, pinned: tuple[Span, ...], gone: tuple[Span, ...]) -> Compacted:

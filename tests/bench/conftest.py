@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
+from replay.testing import Script
 from replay.tokens import Tokenizer
 from replay.transcript import Transcript
-from replay.testing import Script
 
 _LINES: list[str] = []
 

@@ -12,7 +12,7 @@ from evals.metrics.base import Trial
 from evals.metrics.instructions import Instructions, fates
 from replay.engine import Lane, Session
 from replay.policy.base import Capacity
-from replay.policy.load import policy
+from replay.policy.load import policy, policy_from
 from replay.testing import FixedCounter, Script, summary_message
 from replay.transcript import Transcript
 
@@ -127,12 +127,14 @@ def test_without_constraints_there_is_no_number() -> None:
 
 
 def test_a_pinned_rule_is_never_lost() -> None:
-    """System messages are kept by every policy, and so are rules in them."""
-    script = Script().system("# AGENTS.md\nAlways run `make check` first.").user("go on").call("Read").result("x" * 50)
-    session = Session(script.call("Read").result("y" * 50).say("ok").build(), FixedCounter(()))
-    lane = session.replay(policy("mycodeagent:rounds=1"), Capacity(window=60), "empty")
+    """System messages are kept by every policy, and so are rules in them, whatever else goes."""
+    script = Script().system("# AGENTS.md\nAlways run `make check` first.").user("Never edit tests/.")
+    session = Session(script.call("Read").result("x").call("Read").result("y").say("ok").build(), FixedCounter(()))
+    lane = session.replay(policy_from({"name": "c", "stages": [{"name": "c", "cut": "nothing"}]}), ROOMY, "empty")
+    kept, lost = fates(Trial(session=session, lane=lane, capacity=ROOMY))
 
-    assert 1 == measured(session, lane)["instruction_retention"]
+    assert (0, "rule file") == (kept.lost, kept.constraint.source)
+    assert lost.permanently_lost
 
 
 def test_the_full_history_keeps_every_constraint(transcripts: Path) -> None:

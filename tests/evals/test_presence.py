@@ -12,6 +12,7 @@ from evals.mentions import LETTER, SENSE, Mentions
 from evals.phrase_kinds import Task
 from evals.phrases import Prepared, searchable
 from evals.presence import Presence, arrivals, intact, minus, presence
+from replay.blocks import Text
 from replay.engine import Session, View
 from replay.fingerprint import Print
 from replay.log import Log
@@ -21,7 +22,6 @@ from replay.policy.tool_results import Placeholder
 from replay.testing import FixedCounter, Script
 from replay.tokens.calibrated import Figure
 from replay.transcript import Message, Transcript
-from replay.blocks import Text
 from replay.view import shown_messages
 from replay.window import Inserted, Mark, Span, Window
 

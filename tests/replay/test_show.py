@@ -11,6 +11,7 @@ import pytest
 
 from replay.blocks import Text, ToolResult
 from replay.cli import main
+from replay.policy.base import Moment
 from replay.transcript import Message
 from replay.window import Inserted, Item, Span
 

@@ -29,7 +29,8 @@ def user(text: str) -> dict[str, Any]:
 
 def called(number: int) -> dict[str, Any]:
     """A response with one call as the harness sends it back."""
-    call = {"id": f"call_{number}", "type": "function", "function": {"name": "read", "arguments": f'{{"path":"f{number}"}}'}}
+    function = {"name": "read", "arguments": f'{{"path":"f{number}"}}'}
+    call = {"id": f"call_{number}", "type": "function", "function": function}
     return {"role": "assistant", "content": f"Step {number}: reading.", "tool_calls": [call]}
 
 
@@ -40,7 +41,8 @@ def result(number: int, text: str = "content") -> dict[str, Any]:
 
 def answer(number: int) -> dict[str, Any]:
     """What the endpoint answered at a scripted step."""
-    return {"status": 200, "error": None, "text": f"Step {number}: reading.", "usage": {"prompt": 100 * number, "completion": 5},
+    return {"status": 200, "error": None, "text": f"Step {number}: reading.",
+            "usage": {"prompt": 100 * number, "completion": 5},
             "tool_calls": [{"id": f"call_{number}", "name": "read", "arguments": {"path": f"f{number}"}}]}
 
 
@@ -48,7 +50,10 @@ REFUSAL = {"status": 400, "error": "context length", "text": None, "tool_calls":
 SYSTEM = {"role": "system", "content": {"replaced": "system prompt", "chars": 20, "sha256": "ab" * 32}}
 
 
-def capture(folder: Path, *requests: tuple[str, list[dict[str, Any]], dict[str, Any]], ends: tuple[int, ...] = ()) -> Path:
+Asked = tuple[str, list[dict[str, Any]], dict[str, Any]]
+
+
+def capture(folder: Path, *requests: Asked, ends: tuple[int, ...] = ()) -> Path:
     """A capture folder of requests (kind, items, response); `ends`: requests so far at the end of each process."""
     table: list[dict[str, Any]] = []
     rows = []
@@ -58,8 +63,8 @@ def capture(folder: Path, *requests: tuple[str, list[dict[str, Any]], dict[str, 
                 table.append(item)
         rows.append({"index": index, "kind": kind, "endpoint": "/v1/chat/completions", "request_bytes": 400,
                      "items": [table.index(i) for i in items], "params": {"model": "m"}, "response": response})
-    config = {"harness": "pi", "version": "1.6.0", "scenario": "made", "window": 1_000, "kinds": "", "prompts": [PROMPT],
-              "commands": [{"requests_so_far": n} for n in (*ends, len(rows))]}
+    config = {"harness": "pi", "version": "1.6.0", "scenario": "made", "window": 1_000, "kinds": "",
+              "prompts": [PROMPT], "commands": [{"requests_so_far": n} for n in (*ends, len(rows))]}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "requests.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     (folder / "items.jsonl").write_text("".join(json.dumps({"id": i, "item": v}) + "\n" for i, v in enumerate(table)))
@@ -73,9 +78,10 @@ def sent(transcript: Transcript, number: int) -> Sent:
 
 
 def test_log_holds_each_message_once_in_order(tmp_path: Path) -> None:
-    """Prompt, responses and results stand in the log in the order of their first appearance, prompts in front do not."""
+    """Prompt, responses and results stand in the log as they first appear, system prompts in front do not."""
     start = [SYSTEM, user(PROMPT)]
-    found = read_capture(capture(tmp_path, ("step", start, answer(1)), ("step", [*start, called(1), result(1)], answer(2))))
+    later = [*start, called(1), result(1)]
+    found = read_capture(capture(tmp_path, ("step", start, answer(1)), ("step", later, answer(2))))
 
     assert ["human", "model", "tool", "model"] == [m.origin for m in found.messages]
     assert [(1, 1, 100), (3, 3, 200)] == [(s.start, s.response, s.usage.input_total) for s in found.steps if s.usage]
@@ -180,4 +186,5 @@ def test_every_capture_is_told_exactly(shared: Path) -> None:
         for view in session.recorded.views:
             if view.step in accepted:
                 theirs = [(p.role, p.text) for p in accepted[view.step].history]
-                assert theirs == [(s.message.role, s.message.text) for s in shown_messages(session.log, view.window)], folder
+                ours = [(s.message.role, s.message.text) for s in shown_messages(session.log, view.window)]
+                assert theirs == ours, folder

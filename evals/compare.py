@@ -46,6 +46,7 @@ class Comparison:
 def compare(job: Comparison, out: Path | None, done: Callable[[FileResult], None] = lambda _: None) -> dict[str, Any]:
     """Run a comparison and give its summary; with `out` the run is stored there. Raises ReadError without sessions."""
     if out is None:
+        job = replace(job, settings=replace(job.settings, rows=False))
         rows, unreadable = _collect(job, lambda _: None, done)
         return _summary(job, rows, unreadable, None)
     with new_run(out) as writer:

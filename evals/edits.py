@@ -9,8 +9,8 @@ from typing import Literal
 from evals.needs import Evidence
 from evals.spans import lines_of
 from evals.spans_files import EditAttempt, Source, normal
-from evals.spans_match import same_path
 from evals.spans_patch import Replacement
+from evals.spans_paths import same_path
 from evals.visibility import Sight
 
 Verdict = Literal["exact", "lines", "unsafe", "unseen"]

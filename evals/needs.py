@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.spans import KINDS, TextSpan, Want, distinct, is_masked, lines_of, path_span, wants_of
+from evals.spans import KINDS, TextSpan, Want, distinct, is_masked, lines_of, path_span
 from evals.spans_calls import Deed
 from evals.spans_files import Act, Files
 from evals.spans_index import SOURCES, Source, UnitIndex
@@ -267,9 +267,8 @@ def wants_of_deed(deed: Deed) -> list[Want]:
     """What a call takes from elsewhere: its paths, what its arguments name, the lines that its edits replace."""
     paths = () if deed.command is not None else deed.paths
     named = (Want(span) for span in map(path_span, paths) if span is not None)
-    asked = (want for text in deed.asked for want in wants_of(text))
     lines = (Want(line) for edit in deed.edits for line in lines_of(edit.old))
-    return distinct([*named, *asked, *lines])
+    return distinct([*named, *deed.asked, *lines])
 
 
 __all__ = ["CAP", "COMMON", "ON_DISK", "Evidence", "Need", "Needs", "capped", "evidence", "use_needs", "wants_of_deed",

@@ -115,9 +115,13 @@ class FilePath:
     """No other watched file has the same name."""
 
     @cached_property
-    def _pieces(self) -> list[list[str]]:
+    def _needles(self) -> list[tuple[str, list[str]]]:
+        return [needle(p, self.unique) for p in self.paths]
+
+    @cached_property
+    def _pieces(self) -> list[frozenset[str]]:
         """The indexed words of what must stand in a text, for each path."""
-        return [WORD.findall(needle(p, self.unique)[0].lower()) for p in self.paths]
+        return [frozenset(WORD.findall(wanted.lower())) for wanted, _ in self._needles]
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -127,20 +131,26 @@ class FilePath:
     @cached_property
     def indexed(self) -> frozenset[str]:
         """All pieces."""
-        return frozenset(word for pieces in self._pieces for word in pieces)
+        return frozenset().union(*self._pieces)
 
     def fits(self, words: set[str], summary: bool) -> bool:
         """Whether one of the paths has all its pieces there."""
-        return any(words.issuperset(pieces) for pieces in self._pieces)
+        return self._pieces[0] <= words or any(pieces <= words for pieces in self._pieces[1:])
 
     def grade(self, prepared: Prepared, summary: bool) -> int:
         """2 where the text names the file."""
-        return 2 if any(named(prepared.text, path, self.unique) for path in self.paths) else 0
+        for wanted, folders in self._needles:
+            if wanted in prepared.text and _stands(prepared.text, wanted, folders):
+                return 2
+        return 0
 
 
 def named(text: str, path: str, bare: bool) -> bool:
     """Whether a text names a path by one of its ends, between components. `bare`: its file name alone will do."""
-    wanted, folders = needle(path, bare)
+    return _stands(text, *needle(path, bare))
+
+
+def _stands(text: str, wanted: str, folders: list[str]) -> bool:
     at = text.find(wanted)
     while at >= 0:
         stop = at + len(wanted)

@@ -149,16 +149,16 @@ def plant(transcript: Transcript, plan: Plan) -> tuple[Transcript, list[Planted]
 def _follow(transcript: Transcript, found: Sequence[Planted], policy: Policy, capacity: Capacity,
             counter: MessageCounter, plan: Plan) -> PolicyResult:
     """Repeat the end of the session until the last fact has been through enough compactions, or that leads nowhere."""
-    last = max(p.message for p in found)
-    times, before = 0, -1
+    last, times = max(p.message for p in found), 0
+    cuts = any(stage.cut for stage in policy.stages)
     while True:
         session = Session(longer(transcript, last + 1, times), counter)
         lane = session.replay(policy, capacity, plan.summariser)
         rounds = _rounds(lane)
         late = sum(session.log.steps[n].start > last for n in rounds)
-        if late >= plan.rounds or times >= MOST_REPEATS or lane.ended is not None or len(rounds) == before:
+        if late >= plan.rounds or times >= MOST_REPEATS or lane.ended is not None or not cuts:
             break
-        before, times = len(rounds), max(1, 2 * times)
+        times = max(1, 2 * times)
     judged = _judged(session, lane, rounds, found, plan.rounds)
     return PolicyResult(policy.name, len(rounds), times, judged, lane.ended)
 

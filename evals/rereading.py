@@ -11,7 +11,7 @@ from evals.needs import ON_DISK, Evidence
 from evals.spans import CONTENT_KINDS
 from evals.spans_files import Act
 from evals.spans_index import SOURCES
-from evals.spans_match import same_path
+from evals.spans_paths import same_path
 from evals.spans_shell import Reading
 from evals.visibility import Sight
 

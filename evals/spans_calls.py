@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evals.spans import Want, wants_of
 from evals.spans_patch import Replacement, has_patch, patch_parts
-from evals.spans_shell import Reading, command_paths, command_reads, command_words
+from evals.spans_shell import Reading, command_reads, command_words, paths_of
 from replay.blocks import ToolCall
 
 Verb = Literal["read", "edit", "write", "search", "run", "other"]
@@ -49,8 +50,8 @@ class Deed:
     writes: tuple[tuple[str, str], ...] = ()
     """Files written as a whole: path and content."""
     command: str | None = None
-    asked: tuple[str, ...] = ()
-    """Texts that say what it wants, without what it creates and without prose."""
+    asked: tuple[Want, ...] = ()
+    """What its arguments name, without what it creates, without prose and, but for commands, without its paths."""
     key: str = ""
     """Tool, target and range: two calls with one key acquire the same."""
 
@@ -131,7 +132,7 @@ def _file_deed(call: ToolCall, arguments: Mapping[str, Any], verb: Verb) -> Deed
         readings=(Reading(path, _range(arguments)),) if verb == "read" and path else (),
         edits=tuple(_edits(path or "", arguments)) if verb == "edit" else (),
         writes=((path, body),) if verb == "write" and path and body is not None else (),
-        asked=tuple(_asked(arguments, verb)), key=_key(call.name, arguments))
+        asked=tuple(_wants(_asked(arguments, verb))), key=_key(call.name, arguments))
 
 
 def _edits(path: str, arguments: Mapping[str, Any]) -> Iterator[Replacement]:
@@ -170,12 +171,16 @@ def _key(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _command_deed(call: ToolCall, arguments: Mapping[str, Any], command: str) -> Deed:
-    named = tuple(command_paths(command))
-    folder = _path(arguments)
     rest = {k: v for k, v in arguments.items() if k not in COMMAND_KEYS}
-    return Deed(tool=call.name, verb="run", path=named[0] if named else folder, paths=named,
+    asked = tuple(_wants([command_words(command)]))
+    named = tuple(paths_of(asked))
+    return Deed(tool=call.name, verb="run", path=named[0] if named else _path(arguments), paths=named,
                 readings=tuple(command_reads(command)), command=command,
-                asked=(command_words(command), *_asked(rest, "run")), key=f"{call.name} {' '.join(command.split())}")
+                asked=(*asked, *_wants(_asked(rest, "run"))), key=f"{call.name} {' '.join(command.split())}")
+
+
+def _wants(texts: Iterable[str]) -> Iterator[Want]:
+    return (want for text in texts for want in wants_of(text))
 
 
 def _patch_deed(call: ToolCall, patch: str) -> Deed:

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from evals.spans_calls import Deed, deed_of
 from evals.spans_index import UnitIndex
-from evals.spans_match import compatible, path_parts
 from evals.spans_patch import Replacement
+from evals.spans_paths import compatible, path_parts
 from evals.spans_shell import Reading, may_change_files
 from replay.blocks import ToolCall, ToolResult
 

@@ -6,6 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any, Literal
 
@@ -15,21 +16,14 @@ from numpy.typing import NDArray
 
 from evals.spans import TextSpan
 from evals.spans_calls import text_of
-from evals.spans_match import (
-    NamedPath,
-    PathFinder,
-    holder,
-    holds,
-    is_path,
-    key_words,
-    path_parts,
-    paths_named,
-    words_of,
-)
+from evals.spans_match import holder, holds, is_path, key_words, words_of
+from evals.spans_paths import PathIndex, names_bare, path_parts
 from replay.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 from replay.transcript import Message
 
 Source = Literal["user", "tool", "assistant", "injected"]
+_FEW = 4
+"""Blocks that are searched at once, without narrowing them down."""
 SOURCES: tuple[Source, ...] = ("user", "tool", "assistant", "injected")
 
 
@@ -54,7 +48,6 @@ class UnitIndex:
         self.first_unit: list[int] = np.searchsorted(owners, np.arange(len(messages) + 1)).tolist()
         """For each message its first block; one more entry for the end."""
         self._located: dict[TextSpan, list[int]] = {}
-        self._paths: dict[str, list[tuple[int, tuple[NamedPath, ...]]]] = {}
         self._number, self._starts, self._holders = _postings([u.text for u in self.units])
 
     def __len__(self) -> int:
@@ -80,32 +73,29 @@ class UnitIndex:
         return known
 
     def _locate(self, span: TextSpan) -> list[int]:
-        word = self.rarest(span)
-        if word is None:
-            return []
-        places: list[int] = self.holders(word).tolist()
-        if span.kind == "identifier" and word == span.text:
-            return places
         if is_path(span):
-            return self._locate_path(span)
+            name = path_parts(span.text)[-1]
+            return self._paths.holders(span.text, lambda u: names_bare(self.units[u].text, name), self.quick_places(span))
+        places = self.quick_places(span)
+        if span.kind == "identifier" and self.frequency(span.text) == len(places):
+            return places
         tell = holder(span)
         return [u for u in places if tell(self.units[u].text)]
 
-    def _locate_path(self, span: TextSpan) -> list[int]:
-        name = path_parts(span.text)[-1]
-        named = self._paths.get(name)
-        if named is None:
-            word = self.rarest(span)
-            places = self.holders(word).tolist() if word else []
-            named = self._paths[name] = [(u, paths) for u in places if (paths := paths_named(self.units[u].text, name))]
-        finder = PathFinder.of(span.text)
-        return [u for u, paths in named if finder.holds(paths)]
+    @cached_property
+    def _paths(self) -> PathIndex:
+        return PathIndex(u.text for u in self.units)
 
     def quick_places(self, span: TextSpan) -> list[int]:
-        """Blocks that may hold a span, in order: those that hold its rarest word."""
-        word = self.rarest(span)
-        places: list[int] = self.holders(word).tolist() if word else []
-        return places
+        """Blocks that may hold a span, in order: those that hold its two rarest words."""
+        words = sorted(dict.fromkeys(key_words(span)), key=self.frequency)
+        if not words or not self.frequency(words[0]):
+            return []
+        places: list[int] = self.holders(words[0]).tolist()
+        if len(words) == 1 or len(places) < _FEW:
+            return places
+        others = set(self.holders(words[1]).tolist())
+        return [u for u in places if u in others]
 
     def unit_holds(self, unit: int, span: TextSpan) -> bool:
         """Whether one block holds a span."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from evals.spans import wants_of
+from evals.spans import Want
 
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1[^\n]*\n.*?(?:\n\s*\2\s*(?=\n|$)|$)", re.DOTALL)
 _MESSAGE = re.compile(r"(?<=\s)(?:-m|-am|--message|--body|--title)[ =](\"(?:[^\"\\]|\\.)*\"|'[^']*')")
@@ -48,9 +48,9 @@ def command_words(command: str) -> str:
     return _OPTION.sub(" ", _PROGRAM.sub(" ", created))
 
 
-def command_paths(command: str) -> Iterator[str]:
-    """Files and folders that a command names."""
-    spans = (span for want in wants_of(command_words(command)) for span in (want.parts or (want.whole,)))
+def paths_of(wants: Iterable[Want]) -> Iterator[str]:
+    """Files and folders among what a command asks for."""
+    spans = (span for want in wants for span in (want.parts or (want.whole,)))
     return iter(dict.fromkeys(s.text for s in spans if s.kind == "path" and "://" not in s.text))
 
 

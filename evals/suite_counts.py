@@ -57,7 +57,7 @@ def _go(text: str) -> Found:
     if done:
         yield from ((int(n) - int(s or 0) - int(f or 0), int(f or 0) + int(e or 0)) for n, s, f, e in done)
         return
-    good = len(re.findall(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\))", text, re.MULTILINE))
+    good = len(re.findall(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])", text, re.MULTILINE))
     bad = len(re.findall(r"^FAIL\s+\S+\s+(?:[\d.]+s|\[(?:build|setup) failed\])", text, re.MULTILINE))
     # Where the head of the output was cut off, the last line still says that something failed.
     bad = max(bad, int(bool(re.search(r"^FAIL\s*$", text, re.MULTILINE)) and bool(good)))

@@ -12,14 +12,15 @@ from evals.actions import Action
 from evals.shell_results import exit_code
 from evals.suite_counts import Counts, counts
 
-_RUNNER = re.compile(
-    r"(?:^|[\s;&|(/])(?:pytest|py\.test|python[\d.]* -m (?:pytest|unittest)|go test|gotestsum|"
-    r"cargo (?:nextest(?: run)?|test)|(?:npm|yarn|pnpm|bun)(?: run)? test[\w:-]*|"
-    r"npx (?:jest|vitest|mocha|playwright test)|jest|vitest|mocha|"
-    r"mvnw? [^|;&]*\b(?:test|verify)|gradlew? [^|;&]*\b(?:test|check)|rspec|rake test|phpunit|dotnet test|ctest|"
-    r"tox|nox|(?:make|just|task) [\w:-]*tests?[\w:-]*|mise (?:run )?tests?[\w:-]*|deno test|swift test|mix test|bats|"
-    r"node --test|"
-    r"(?:python[\d.]*|sh|bash|node) \S*\btests?/(?:run|all|main)\w*\.\w+)(?=$|[\s;&|)])")
+_START = (r"(?:^|[;&|(\n]\s*|\b(?:then|do)\s+|-\w*c\s+['\"])(?:(?:[A-Z_]\w*=\S*|env|time|sudo|npx|"
+          r"(?:poetry|uv|pipenv|hatch|pdm|rye) run|bundle exec|timeout \S+|nice|xvfb-run)\s+)*(?:[\w./~-]*/)?")
+"""Where a command begins, behind what may stand in front of its name."""
+_RUNNER = re.compile(_START + (
+    r"(?:pytest|py\.test|python[\d.]* -m (?:pytest|unittest)|go test|gotestsum|cargo (?:nextest(?: run)?|test)|"
+    r"(?:npm|yarn|pnpm|bun)(?: run)? test[\w:-]*|jest|vitest|mocha|playwright test|mvnw? [^|;&]*\b(?:test|verify)|"
+    r"gradlew? [^|;&]*\b(?:test|check)|rspec|rake test|phpunit|dotnet test|ctest|tox|nox|(?:make|just|task) "
+    r"[\w:-]*tests?[\w:-]*|mise (?:run )?tests?[\w:-]*|deno test|swift test|mix test|bats|node --test|"
+    r"(?:python[\d.]*|sh|bash|node) \S*\btests?/(?:run|all|main)\w*\.\w+)(?=$|[\s;&|)'\"])"))
 _OPTION_WITH_CHOICE = re.compile(
     r"\s(?:-k|-run|--run|-t|--grep|--filter|--testNamePattern|--tests|-Dtest|-m|-p|--package|--test|-g|--lf|"
     r"--last-failed)(?:[\s=]|$)")
@@ -31,6 +32,8 @@ _SUITE = re.compile(r"\btests?(?:[:_-](?!ci\b|all\b)\w+)|\S*\btests?/(?:run|all|
 """A part of the tests that has a name of its own, such as `test:unit`, or a script that is told what to run."""
 _FILTER = re.compile(r"\|\s*(?:grep|rg|awk|sed|head|cut)\b")
 _CARRIED = re.compile(r"^Command: (?:\S+ -\w*c )?(.+)$", re.MULTILINE)
+_GOES_ON = re.compile(r"Process running|running in (?:the )?background|interact with the current process|"
+                      r"moved to the background")
 _HIDES_EXIT = re.compile(r"\|(?!\|)|\|\||;\s*\S")
 
 
@@ -93,9 +96,9 @@ def _code(action: Action, command: str) -> int | None:
     if _HIDES_EXIT.search(_RUNNER.sub(" RUN ", command).partition("RUN")[2]):
         return None
     code = exit_code(action.text)
-    if code is not None or not action.command or "Process running" in action.text:
-        return code
-    return int(action.failed)
+    # A failure without a code may be a refusal by the person; output without one ended well, unless it goes on.
+    silent = code is None and action.command and not action.failed and not _GOES_ON.search(action.text)
+    return 0 if silent else code
 
 
 def is_selected(command: str) -> bool:

@@ -41,6 +41,8 @@ class Settings:
     pricing: Pricing = field(default_factory=Pricing)
     metrics: tuple[str, ...] = ()
     """Own metrics as `package.module:Class`, besides the built-in and installed ones."""
+    rows: bool = True
+    """Keep a row for each step and event (False: only a trial's measurements, where nothing is stored)."""
     losses: bool = False
     """Measure also what was lost that the agent later used (`evals.metrics.LOSSES`)."""
     reader: str | None = None
@@ -141,7 +143,7 @@ def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:
     trial = Trial(session=session, lane=lane, capacity=settings.capacity, pricing=settings.pricing)
     return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind,
                     measurements=measure_all(trial, settings.metrics, settings.losses), ended=lane.ended,
-                    steps=tuple(_steps(trial)), events=tuple(map(_event, lane.events)))
+                    steps=tuple(_steps(trial)) if settings.rows else (), events=tuple(map(_event, lane.events)))
 
 
 def _steps(trial: Trial) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ from evals.actions import Action, actions
 from evals.artifacts import Artifact, artifacts, bare_names, distinct
 from evals.constraints import Constraint, constraints
 from evals.failures import Failure, Retry, failure, retries
-from evals.mentions import LETTER, NO_PIECES, SENSE, Mentions, Pieces
+from evals.mentions import LETTER, NO_PIECES, SENSE, Mentions, Pieces, asked_per_view
 from evals.phrase_kinds import FilePath, Task
 from evals.phrases import Phrase
 from evals.plans import Plan, plans
@@ -60,6 +60,7 @@ class Watchlist:
         self._log, self._transcript = session.log, session.transcript
         self._followed: tuple[Lane, Presence] | None = None
         self._pieces: dict[int, Pieces] = {}
+        self._asked: dict[str, Any] = {}
         self.notes: dict[str, Any] = {}
         """What metrics worked out for the session and want to find again, by a name of their own."""
 
@@ -164,6 +165,12 @@ class Watchlist:
         """Positions of the first views after the person had cleared the window."""
         starts = [s.start for s in self._log.steps]
         return [bisect_left(starts, c.position) for c in self._transcript.compactions if c.kind == "clear"]
+
+    def asked(self, section: str) -> Any:
+        """For each view how many phrases of a section matter in it."""
+        if section not in self._asked:
+            self._asked[section] = asked_per_view(self.sections[section].asked, self.views)
+        return self._asked[section]
 
     def presence(self, lane: Lane) -> Presence:
         """What a lane showed when; the latest lane is remembered."""

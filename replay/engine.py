@@ -13,7 +13,7 @@ from replay.events import Event
 from replay.fingerprint import Chain, Print
 from replay.lanes import recorded_windows
 from replay.log import Log
-from replay.policy.advance import Arrived, Setting, State, advance
+from replay.policy.advance import Arrived, Setting, advance, start
 from replay.policy.base import Capacity, Decision, Summariser
 from replay.policy.load import RECORDED
 from replay.policy.policy import Policy
@@ -144,7 +144,7 @@ class Session:
                     head=setting.head)
 
     def _views(self, setting: Setting) -> tuple[tuple[View, ...], int | None]:
-        state, chain, views = State(), Chain(self.log, setting.head), []
+        state, chain, views = start(setting.policy), Chain(self.log, setting.head), []
         checkpoint: str | None = None
         for arrived in arrivals(self.transcript, self.log):
             done = advance(state, arrived, setting)

@@ -47,12 +47,25 @@ class Chain:
         """The print of the next view."""
         window = Window(shown.items[self._head:], shown.marks, shown.end) if self._head else shown
         head, tokens = (0, 0) if self._window is None else (self._head, self._head_tokens)
-        common = self._extend(window, _common_messages(self._log, self._window or Window(), window))
+        grown = _grown(self._window, window)
+        if grown is not None:
+            common = self._append(grown)
+        else:
+            common = self._extend(window, _common_messages(self._log, self._window or Window(), window))
         self._window = window
         sizes = tuple(self._head_tokens + size for size in self._sizes[common + 1:])
         return Print(fingerprint=self._links[-1], messages=self._head + len(self._links) - 1,
                      common_messages=head + common, common_tokens=tokens + self._sizes[common],
                      kept=common, links=tuple(self._links[common + 1:]), sizes=sizes)
+
+    def _append(self, grown: range) -> int:
+        """Chain verbatim messages that came behind the view before; that view's messages are all common."""
+        links, sizes, common = self._links, self._sizes, len(self._links) - 1
+        digests, sums = self._log.digests, self._log.sums(self._log.tokens)
+        for index in grown:
+            links.append(link(links[-1], digests[index]))
+            sizes.append(sizes[-1] + sums[index + 1] - sums[index])
+        return common
 
     def _extend(self, window: Window, same: int) -> int:
         """Chain what follows on the first `same` messages; the number of messages that both views begin with."""
@@ -100,6 +113,19 @@ def mark_at(marks: tuple[Mark, ...], index: int) -> Mark | None:
     """A mark that shows one log message as all marks together do; None: verbatim."""
     rendering = rendering_at(marks, index)
     return None if rendering is None else Mark(rendering, index, index + 1)
+
+
+def _grown(old: Window | None, new: Window) -> range | None:
+    """The log indices that a view has more than the one before, where nothing else changed (the usual case)."""
+    if old is None or not old.items or len(old.items) != len(new.items) or old.marks != new.marks:
+        return None
+    before, after = old.items[-1], new.items[-1]
+    if isinstance(before, Inserted) or isinstance(after, Inserted) or before.start != after.start:
+        return None
+    if before.stop > after.stop or any(a is not b for a, b in zip(old.items[:-1], new.items[:-1], strict=True)):
+        return None
+    # A mark that reaches further than the old view would show the new messages in another form.
+    return None if any(m.stop > before.stop for m in new.marks) else range(before.stop, after.stop)
 
 
 def _common_messages(log: Log, old: Window, new: Window) -> int:

@@ -90,7 +90,7 @@ class Redactor:
         if self._name_pattern is None:
             anywhere = sorted((n for n in self._names if len(n) >= _LEAST_NAME), key=len, reverse=True)
             in_paths = sorted(self._names, key=len, reverse=True)
-            before = r"(?:(?<=/home/)|(?<=/Users/)|(?<=Users\\)|(?<=-Users-)|(?<=-home-))"
+            before = r"(?:(?<=/home/)|(?<=/Users/)|(?<=Users\\)|(?<=Users\\\\)|(?<=-Users-)|(?<=-home-))"
             choices = [rf"(?<![A-Za-z0-9]){re.escape(n)}(?![A-Za-z0-9])" for n in anywhere]
             choices += [rf"{before}{re.escape(n)}(?![A-Za-z0-9])" for n in in_paths]
             self._name_pattern = re.compile("|".join(choices))
@@ -150,7 +150,8 @@ def _is_secret(kind: str, text: str) -> bool:
     if kind == "key":
         return any(c.isdigit() for c in text) or text.startswith("hf_")
     if kind == "email":
-        return not text.startswith(("git@", "noreply@")) and not text.endswith(_RESERVED)
+        is_known = text.startswith(("git@", "noreply@")) or text.endswith(_RESERVED)
+        return not is_known and not _PLACEHOLDER.fullmatch(text.partition("@")[0])
     return _is_address(text) if kind == "ip" else True
 
 

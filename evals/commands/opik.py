@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +56,11 @@ def push(runs: Sequence[Path], project: str | None, dataset: str, traces: bool, 
     from evals.sinks.opik_parcel import Choices
     from evals.sinks.opik_rows import Run
 
-    connection = connect(project)
     choices = Choices(traces=traces, view_bytes=view_bytes, redact=redact)
-    done = [found for folder in runs if (found := _push(Run(folder, dataset), connection, choices, yes)) is not None]
+    with connect(project) as connection:
+        sent = [_push(Run(folder, dataset), connection, choices, yes) for folder in runs]
     if as_json:
-        print_json({"runs": done})
+        print_json({"runs": [found for found in sent if found is not None]})
     return 0
 
 
@@ -121,8 +122,9 @@ def pull(files: Sequence[Path], out: Path, project: str | None, oql: str | None,
     from evals.sinks.opik_stores import Files, Server
 
     wanted = Wanted(filter=oql, since=moment_of(since) if since else None, limit=limit, ids=tuple(ids), replays=replays)
-    store = Files(files) if files else Server(connect(project))
-    with progress("sessions", limit or 0) as advance:
+    with ExitStack() as open_things:
+        store = Files(files) if files else Server(open_things.enter_context(connect(project)))
+        advance = open_things.enter_context(progress("sessions", limit or 0))
         pulled = fetch(store, wanted, out, advance)
     found = [_read_back(name, path, status) for name, path, status in pulled.files]
     print_json({"sessions": found, "replays_left_out": pulled.replays, "damaged": pulled.damaged}) if as_json \

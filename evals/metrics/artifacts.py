@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from evals.mentions import asked_per_view, visible_share
+from evals.mentions import visible_share
 from evals.metrics.base import Measurement, Trial, missing
 from evals.watchlist import Watchlist, watchlist
 
@@ -25,7 +25,7 @@ class ArtifactTrail:
 def _recall(trial: Trial, found: Watchlist, section: str) -> Iterator[Measurement]:
     where, names = found.sections[section], (f"artifact_recall_{section}", f"artifact_recall_{section}_last")
     yield Measurement(name=f"artifacts_{section}", value=len(where.asked))
-    asked = asked_per_view(where.asked, found.views)
+    asked = found.asked(section)
     seen = found.pieces(trial.lane, section).per_view(found.views)
     share = visible_share(seen, asked)
     if share is None:

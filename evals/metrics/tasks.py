@@ -27,7 +27,7 @@ class OpenTasks:
         found = watchlist(trial.session)
         if not found.plans:
             return [missing(n, "the session has no todo or plan tool") for n in NAMES]
-        asked = asked_per_view(found.sections["tasks"].asked, found.views)
+        asked = found.asked("tasks")
         seen = found.pieces(trial.lane, "tasks").per_view(found.views)
         share = visible_share(seen, asked)
         return [_or_missing(NAMES[0], share, "no step had an open item"), _last(seen, asked),
@@ -46,17 +46,24 @@ def _last(seen: Any, asked: Any) -> Measurement:
 
 def _plans_shown(trial: Trial, found: Watchlist) -> list[Measurement]:
     """How often the newest visible plan is not the latest one, and how often there is none."""
-    following = [p.message for p in found.plans[1:]]
-    latest = [found.until(p.message, n) for p, n in zip(found.plans, [*following, None], strict=True)]
-    some = asked_per_view(latest, found.views) > 0
+    messages, until, some = _latest(found)
     if not bool(some.any()):
         return [missing(n, "no step follows the plan") for n in NAMES[2:]]
-    messages = np.array([p.message for p in found.plans], np.int64)
     shown = found.presence(trial.lane)
-    newest = _shown(shown, messages, np.array([b for _, b in latest], np.int64))
-    any_plan = _shown(shown, messages, np.full(len(messages), found.views, np.int64))
+    newest, any_plan = _shown(shown, messages, until), _shown(shown, messages, np.full_like(until, found.views))
     flags = (any_plan > 0) & (newest == 0) & some, (any_plan == 0) & some
     return [Measurement(name=n, value=float(flag.sum() / some.sum())) for n, flag in zip(NAMES[2:], flags, strict=True)]
+
+
+def _latest(found: Watchlist) -> tuple[IntArray, IntArray, Any]:
+    """Log indices of the plans, up to which view each is the latest one, and the views that have a latest one."""
+    if "latest" not in found.notes:
+        following = [p.message for p in found.plans[1:]]
+        asked = [found.until(p.message, n) for p, n in zip(found.plans, [*following, None], strict=True)]
+        found.notes["latest"] = (np.array([p.message for p in found.plans], np.int64),
+                                 np.array([b for _, b in asked], np.int64), asked_per_view(asked, found.views) > 0)
+    made: tuple[IntArray, IntArray, Any] = found.notes["latest"]
+    return made
 
 
 def _shown(shown: Presence, messages: IntArray, until: IntArray) -> Any:

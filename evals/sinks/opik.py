@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from replay.errors import ConfigError, RewindowError
 
 if TYPE_CHECKING:
+    import httpx
     from opik.rest_api.client import OpikApi
 
 Answer = TypeVar("Answer")
@@ -78,6 +79,15 @@ class Connection:
     workspace: str
     project: str
     rest: OpikApi = field(repr=False)
+    client: httpx.Client = field(repr=False)
+    """What the requests go through."""
+
+    def __enter__(self) -> Connection:
+        """Close the connection at the end of a block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
 
     @property
     def place(self) -> str:
@@ -142,7 +152,7 @@ def connect(project: str | None = None) -> Connection:
     rest = OpikApi(base_url=found.url_override, httpx_client=client)
     # The generated client has a timeout of its own; this leaves those of Opik's HTTP client in force.
     rest._client_wrapper._timeout = httpx.USE_CLIENT_DEFAULT  # type: ignore[assignment]
-    return Connection(found.url_override, found.workspace, found.project_name, rest)
+    return Connection(found.url_override, found.workspace, found.project_name, rest, client)
 
 
 def _pause(seconds: float) -> float:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from evals.costing import Pricing
-from evals.metrics.base import Measurement, Metric, Trial
+from evals.leaderboard import values
+from evals.metrics.base import Measurement, Trial
 from evals.metrics.load import measured, metrics
 from evals.sinks.opik import quiet
 from evals.sinks.opik_messages import within
 from evals.sinks.opik_rows import place_of, reason_of
+from evals.trial import TrialRow
 from replay.engine import DEFAULT_WINDOW, Lane, Session, divergence
 from replay.errors import ConfigError
 from replay.policy.base import Capacity
@@ -32,6 +34,8 @@ quiet()
 
 from opik.evaluation.metrics import base_metric, score_result  # noqa: E402 - the library is made quiet first
 
+SUMS = "sums"
+"""Name of the metric whose numbers are sums of others: those that a leaderboard adds."""
 _MOST_BYTES = 400_000
 """Of the texts of a task's output, which judges read."""
 
@@ -44,7 +48,7 @@ class MetricScores(base_metric.BaseMetric):
 
     def __init__(self, metric: str, name: str | None = None, track: bool = False) -> None:
         """`metric`: the name of a metric, such as `size`. Raises ConfigError where there is none of this name."""
-        known = [m.name for m in metrics()]
+        known = [*(m.name for m in metrics()), SUMS]
         if metric not in known:
             raise ConfigError("metric", metric, f"no such metric; known: {', '.join(sorted(known))}")
         super().__init__(name=name or metric, track=track)
@@ -77,24 +81,27 @@ def _score(found: Mapping[str, Any], name: str | None = None) -> score_result.Sc
                                     reason=found["reason"], scoring_failed=value is None)
 
 
-def policy_metrics() -> list[base_metric.BaseMetric]:
-    """A metric for Opik for each that a run is measured with."""
-    return [MetricScores(metric.name) for metric in metrics()]
+def policy_metrics(losses: bool = False) -> list[base_metric.BaseMetric]:
+    """A metric for each that a run is measured with; `losses`: also what was lost that the agent later used."""
+    return [MetricScores(name) for name in (*(m.name for m in metrics(losses=losses)), SUMS)]
 
 
 class ReplayTask:
     """Replays the session of a dataset's item under a policy; what `opik.evaluate` calls a task."""
 
     def __init__(self, policy: str | Policy, *, window: int = DEFAULT_WINDOW, output_reserve: int = 0,
-                 tokenizer: str = "o200k_base", summariser: str = "extractive", root: Path | str = ".",
-                 extra_metrics: Sequence[Metric] = (), find: Callable[[Mapping[str, Any]], Path] | None = None) -> None:
-        """`policy`: as the command line takes it. `root`: folder that the paths of the items are relative to; `find`
-        gives a session's file by other means. Raises ConfigError for what does not exist."""
+                 tokenizer: str = "o200k_base", summariser: str = "extractive", pricing: Pricing | None = None,
+                 losses: bool = False, named: Sequence[str] = (), root: Path | str = ".",
+                 find: Callable[[Mapping[str, Any]], Path] | None = None) -> None:
+        """`policy`: as the command line takes it. `losses`: measure what was lost, too. `named`: own metrics as
+        `package.module:Class`. `root`: folder that the paths of the items are relative to; `find` gives a session's
+        file by other means. Raises ConfigError for what does not exist."""
         self.policy = load_policy(policy) if isinstance(policy, str) else policy
         self.capacity = Capacity(window=window, output_reserve=output_reserve)
         self._tokenizer = tokenizer
         self._summariser = summariser
-        self._metrics = (*metrics(), *extra_metrics)
+        self._metrics = metrics(named, losses)
+        self._pricing = pricing or Pricing()
         self._find = find or (lambda item: Path(root) / str(item["path"]))
         self.__name__ = f"replay {self.policy.name}"
 
@@ -103,11 +110,20 @@ class ReplayTask:
         transcript = read(self._find(item))[int(item.get("position") or 0)]
         session = Session(transcript, TokenCounter(tokenizer(self._tokenizer)))
         lane = session.replay(self.policy, self.capacity, self._summariser)
-        trial = Trial(session=session, lane=lane, capacity=self.capacity, pricing=Pricing())
+        trial = Trial(session=session, lane=lane, capacity=self.capacity, pricing=self._pricing)
+        found = {metric.name: measured(trial, metric) for metric in self._metrics}
+        found[SUMS] = _sums(lane, [m for listed in found.values() for m in listed])
         place = place_of(divergence(lane, session.recorded), len(transcript.steps))
-        listed = {m.name: [_plain(found, place) for found in measured(trial, m)] for m in self._metrics}
-        return {"session": transcript.session_id, "policy": self.policy.name, "measurements": listed,
+        plain = {name: [_plain(m, place) for m in listed] for name, listed in found.items()}
+        return {"session": transcript.session_id, "policy": self.policy.name, "measurements": plain,
                 **within(_texts(session, lane), _MOST_BYTES)[0]}
+
+
+def _sums(lane: Lane, measurements: Sequence[Measurement]) -> list[Measurement]:
+    row = TrialRow(policy=lane.policy.name, ok=True, measurements=tuple(measurements), ended=lane.ended)
+    known = {m.name for m in measurements}
+    return [Measurement(name=name, value=value, reason=None if value is not None else "a part of it is missing")
+            for name, value in values(row).items() if name not in known]
 
 
 def _plain(found: Measurement, place: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -77,8 +78,7 @@ class _Packer:
 
     def pack(self) -> None:
         run = self.parcel.run
-        if self.redactor:
-            self.redactor.learn([s["path"] for s in run.summary["sessions"]])
+        self._learn()
         for key, row in run.items():
             self._add("item", key, row)
         for key, row in run.experiments():
@@ -93,18 +93,24 @@ class _Packer:
             self._trial(session, policy, trial, opened[1])
             self.done(f"{name} {policy['name']}")
 
+    def _learn(self) -> None:
+        """Tell the redactor which names occur anywhere, before anything is written."""
+        if self.redactor is None:
+            return
+        self.redactor.learn([s["path"] for s in self.parcel.run.summary["sessions"]])
+        for session in self.parcel.run.summary["sessions"] if self.choices.traces else ():
+            with contextlib.suppress(ReadError):
+                learn(self.redactor, open_session(self.parcel.run.folder, session["session"]).session.transcript)
+
     def _add(self, kind: str, key: Key, row: Row, **more: Any) -> None:
         self.parcel.add(kind, key, self.redactor.value(row) if self.redactor else row, **more)
 
     def _opened(self, session: str) -> OpenSession | None:
         try:
-            found = open_session(self.parcel.run.folder, session)
+            return open_session(self.parcel.run.folder, session)
         except ReadError as error:
             self.parcel.remarks.append(f"{session}: no steps, numbers only: {error}")
             return None
-        if self.redactor:
-            learn(self.redactor, found.session.transcript)
-        return found
 
     @property
     def _start(self) -> float:

@@ -144,8 +144,12 @@ class _Sender:
 
     def finish(self) -> None:
         """Say that the experiments are complete."""
-        for _, known in self.experiments.values():
+        made = [known for _, known in self.experiments.values()]
+        for known in made:
             self._status(known, "completed")
+        with contextlib.suppress(NotThere):  # older servers have no such call
+            self.to.call("finishing the experiments",
+                         lambda: self.to.rest.experiments.finish_experiments(ids=made))
 
     def _status(self, known: str, status: str) -> None:
         self.to.call("finishing an experiment",

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +81,7 @@ class Run:
         """One experiment for each policy, with its spec and the run's settings as configuration."""
         for policy in self.summary["policies"]:
             metadata = {"policy": policy["name"], "spec": policy["spec"], "spec_hash": policy["spec_hash"],
-                        **self.settings, "baseline": self.summary["baseline"], "cohort": self.cohort,
-                        "rewindow": version("rewindow")}
+                        **self.settings, "baseline": self.summary["baseline"], "cohort": self.cohort}
             yield self.experiment_key(policy), {"name": f"{policy['name']} on {self.dataset_name}",
                                                 "metadata": metadata, "tags": ["rewindow"]}
 

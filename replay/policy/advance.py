@@ -94,6 +94,11 @@ class Advanced:
     """What the refused attempts of this step showed, in order."""
 
 
+def start(policy: Policy) -> State:
+    """The state before the first step."""
+    return State(window=policy.empty_window())
+
+
 def advance(state: State, arrived: Arrived, setting: Setting) -> Advanced:
     """Take what arrived into the window, let the stages act, send; a view that does not fit is refused."""
     events: list[Event] = []
@@ -154,7 +159,8 @@ def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]
     before = state.window.extended(at)
     events.append(Event(kind="clear", step=arrived.step, stage="", reason="cleared_by_person",
                         dropped=tuple(i for span in spoken_for(before) for i in range(span.start, span.stop))))
-    return replace(state, window=Window((), (), at), floor=at, checkpoint=None, told=Told(), pending_chars=0)
+    return replace(state, window=setting.policy.empty_window(at), floor=at, checkpoint=None, told=Told(),
+                   pending_chars=0)
 
 
 def _forget(state: State, arrived: Arrived, events: list[Event]) -> State:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from replay.policy.base import Cut, Moment, Refusal, Summariser, Summary, SummaryRequest
 from replay.policy.policy import Stage
 from replay.policy.summarising import summarised
-from replay.window import Inserted, Item, Span, Window, merged, spans_after, spans_before
+from replay.window import Inserted, Item, Span, Window, merged, spans_after, spans_before, spoken_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     if not gone and not moment.window.summaries() and not cut.may_be_empty:
         return Refusal("no_messages_to_compact")
     if not stage.summarise:
-        return _dropped(stage, moment, cut, pinned, gone)
+        return _dropped(stage, moment, cut, pinned)
     source = _input(stage, moment, cut)
     previous = moment.window.summaries() if stage.merge_previous and cut.base == "window" else ()
     request = SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
@@ -51,22 +51,20 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     items = stage.replacement.place(inserted, (*pinned, *cut.kept), _tail(moment, cut), moment)
     return Compacted(window=moment.window.with_items(items), added=inserted, summariser=summary.by,
                      input_tokens=_input_tokens(moment, source, previous),
-                     dropped=_lost(moment, items, gone, inserted.covers),
+                     dropped=_lost(moment, items),
                      summarised=tuple(i for i in _indices(gone) if _inside(i, source)),
                      checkpoint=f"checkpoint-{number}")
 
 
-def _dropped(stage: Stage, moment: Moment, cut: Cut, pinned: tuple[Span, ...], gone: tuple[Span, ...]) -> Compacted:
+def _dropped(stage: Stage, moment: Moment, cut: Cut, pinned: tuple[Span, ...]) -> Compacted:
     """The window without what is cut; earlier summaries go with it."""
     items = stage.replacement.place(None, (*pinned, *cut.kept), _tail(moment, cut), moment)
-    return Compacted(window=moment.window.with_items(items), dropped=_lost(moment, items, gone, ()))
+    return Compacted(window=moment.window.with_items(items), dropped=_lost(moment, items))
 
 
-def _lost(moment: Moment, items: tuple[Item, ...], gone: tuple[Span, ...], covers: tuple[Span, ...]) -> tuple[int, ...]:
-    """Log messages that leave the view, or whose summary leaves it, and that no summary speaks for any more."""
-    before = merged((*gone, *(s for p in moment.window.summaries() for s in p.covers)))
-    known = merged((*covers, *(s for i in items for s in ((i,) if isinstance(i, Span) else i.covers))))
-    return tuple(_indices(_minus(before, known)))
+def _lost(moment: Moment, items: tuple[Item, ...]) -> tuple[int, ...]:
+    """Log messages that the old window held or spoke for and the new one does not."""
+    return tuple(_indices(_minus(spoken_for(moment.window), items)))
 
 
 def _minus(spans: tuple[Span, ...], kept: tuple[Item, ...]) -> tuple[Span, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replay.policy.base import Cut, CutRule
+from replay.policy.cuts_kept import KeepHeadAndTail, KeepPrompts, RemoveShare
 from replay.policy.example_tools import keep_from, log_of, moment, of_kind, replay, session, stage
 from replay.policy.examples import Example
 from replay.policy.load import policy
@@ -58,7 +59,34 @@ def _no_gain() -> tuple[int, int]:
     return len(fulls), sum(e.futile for e in fulls)
 
 
+def _parity(name: str, messages: int) -> int:
+    """How many of so many messages a share takes away."""
+    return of_kind(stage(name, -1).cut, RemoveShare).removed(messages)
+
+
+def _events(kept: int) -> tuple[int, int]:
+    """Kept head and cut of the OpenHands rule over one prompt and calls with a result each; heads end behind a pair."""
+    rounds = [m for _ in range(10) for m in (("a", 1), ("t", 1))]
+    cut = KeepHeadAndTail(head=kept, tail=5).cut(moment(log_of(("u", 1), *rounds)))
+    made = of_kind(cut, Cut)
+    return len(made.kept), made.keep_from
+
+
+def _prompts() -> list[str]:
+    """What the Codex rule keeps of prompts of 10, 30 and 10 tokens within 25."""
+    cut = KeepPrompts(tokens=25, mark="~").cut(moment(log_of(("u", 10), ("s", 9), ("u", 30), ("s", 9), ("u", 10))))
+    return [f"{i.start}" if isinstance(i, Span) else i.message.text for i in of_kind(cut, Cut).kept]
+
+
 EXAMPLES = (
+    Example(number=10, says="a head of two events ends behind a pair: the cut moves forward over the result",
+            expected=(3, 17), found=lambda: _events(2)),
+    Example(number=12, says="Codex keeps the newest prompts and cuts the middle out of the one that does not fit",
+            expected=["x" * 30 + "~" + "x" * 30, "4"], found=_prompts),
+    Example(number=14, says="of 15 messages Roo removes six: half of fourteen made even", expected=6,
+            found=lambda: _parity("roo", 15)),
+    Example(number=14, says="of 15 messages Cline's half behind the first pair is six", expected=6,
+            found=lambda: _parity("cline-legacy", 15)),
     Example(number=8, says="one turn of sixty tool rounds: the round rule refuses, Pi keeps about 20,000 tokens, old "
             "Decode finds no prompt to cut at", expected=["rounds_not_enough", 109, "no_boundary"], found=_long_turn),
     Example(number=8, says="a cut inside the second turn names the prompt that began it",

@@ -11,7 +11,7 @@ from replay.policy.cuts_forward import KeepTokensForward
 from replay.policy.measures import Estimated, Larger, Reported
 from replay.policy.policy import Policy, Stage
 from replay.policy.tool_results import ElideBeforeTail, KeepNewestResults
-from replay.policy.triggers import MessageCount, Threshold
+from replay.policy.triggers import Always, MessageCount, Threshold
 
 _SCOPES = {"before-step": "before each step", "after-step": "before each step that continues a turn",
            "turn-start": "before the first step of each turn", "after-turn": "after each turn",
@@ -23,11 +23,14 @@ def explain(policy: Policy) -> Iterator[str]:
     yield f"{policy.name}: {policy.summary}"
     if policy.harness:
         yield f"imitates {policy.harness} {policy.version} (proof: {policy.proof})"
+    if policy.ingest is not None:
+        form = own_words(policy.ingest) or f"in the form of {type(policy.ingest).__name__}"
+        yield f"every message enters the window {form}"
     if policy.window:
         yield f"own default window: {policy.window:,} tokens"
     for number, stage in enumerate(policy.stages, 1):
         yield f"{number}. {stage.name}: {_when(stage)}, {_what(stage)}."
-    if not policy.stages:
+    if not policy.stages and policy.ingest is None:
         yield "No stage: the window only grows."
     yield _reactive(policy)
     for note in policy.notes:
@@ -63,7 +66,13 @@ def _trigger(trigger: Any, measured: str) -> str:
         return f"when {measured} {verb} {level}{reserve}{least}"
     if isinstance(trigger, MessageCount):
         return f"when the window holds more than {trigger.more_than} messages"
-    return "always"
+    return own_words(trigger) or ("always" if isinstance(trigger, Always) else f"as {type(trigger).__name__} decides")
+
+
+def own_words(part: Any) -> str | None:
+    """What a part says of itself: it may have a method `words` that gives the middle of a sentence."""
+    words = getattr(part, "words", None)
+    return str(words()) if callable(words) else None
 
 
 def _share(at: float | None) -> str:
@@ -77,12 +86,15 @@ def _what(stage: Stage) -> str:
     if isinstance(rule, KeepNewestResults):
         return f"every tool result but the newest {rule.keep} becomes “{rule.placeholder.text}”"
     if rule is not None:
-        return f"tool results are changed by {type(rule).__name__}"
+        return own_words(rule) or f"tool results are changed by {type(rule).__name__}"
+    if not stage.summarise:
+        return f"{_cut(stage.cut)}; the rest is dropped"
     source = "the whole view" if stage.summary_input == "view" else "what is cut"
     merged = "" if stage.merge_previous else ", from the raw log each time"
     split = ", the beginning of a turn that is cut apart from it" if stage.split_turn else ""
     behind = ", with lists of the files that were read and changed" if isinstance(stage.appendix, FileLists) else ""
-    return f"{_cut(stage.cut)}; {source} is summarised{merged}{split}{behind}"
+    place = own_words(stage.replacement)
+    return f"{_cut(stage.cut)}; {source} is summarised{merged}{split}{behind}{f'; {place}' if place else ''}"
 
 
 def _cut(cut: Any) -> str:
@@ -96,7 +108,7 @@ def _cut(cut: Any) -> str:
         return f"about {cut.tail_tokens:,} recent tokens stay, cut forward to a message that is no tool result{second}"
     if isinstance(cut, KeepMessages):
         return f"the newest {cut.messages} messages stay"
-    return "nothing stays but the summary"
+    return own_words(cut) or "nothing stays but the summary"
 
 
 def _reactive(policy: Policy) -> str:

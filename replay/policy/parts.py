@@ -7,22 +7,27 @@ from collections.abc import Mapping
 from replay.policy.appendices import APPENDICES
 from replay.policy.cuts import CUTS
 from replay.policy.cuts_forward import FORWARD_CUTS
+from replay.policy.cuts_kept import KEPT_CUTS
 from replay.policy.estimators import ESTIMATORS
+from replay.policy.exchanges import EXCHANGES
 from replay.policy.measures import MEASURES
 from replay.policy.reactive import REACTIVE_RULES
 from replay.policy.reinjection import REINJECTIONS
+from replay.policy.renderings import MORE_RENDERINGS
 from replay.policy.replacements import REPLACEMENTS
 from replay.policy.tool_results import RENDERINGS, TOOL_RESULT_RULES
+from replay.policy.tool_rules import TOOL_RULES
 from replay.policy.triggers import TRIGGERS
+from replay.policy.triggers_more import MORE_TRIGGERS
 
 PARTS: Mapping[str, Mapping[str, type]] = {
     "estimator": ESTIMATORS,
     "measure": MEASURES,
-    "trigger": TRIGGERS,
-    "cut": {**CUTS, **FORWARD_CUTS},
-    "tool_results": TOOL_RESULT_RULES,
-    "rendering": RENDERINGS,
-    "replacement": REPLACEMENTS,
+    "trigger": {**TRIGGERS, **MORE_TRIGGERS},
+    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS},
+    "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES},
+    "rendering": {**RENDERINGS, **MORE_RENDERINGS},
+    "replacement": {**REPLACEMENTS, **EXCHANGES},
     "appendix": APPENDICES,
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,

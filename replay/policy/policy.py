@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,11 +12,14 @@ from replay.policy.reactive import ForceStage, GiveUp
 from replay.policy.replacements import SummaryMessage
 from replay.policy.summarising import SplitTurn
 from replay.policy.triggers import Always
+from replay.window import Mark, Rendering, Window
 
 Scope = Literal["before-step", "after-step", "turn-start", "after-turn", "before-turn"]
 """When a stage is considered: before each request; before a request that continues a turn; before the first
 request of a turn, with the prompt; at the end of a turn that the model ended; before a prompt is taken in,
 however the turn before it ended."""
+EVERYTHING = sys.maxsize
+"""Beyond the end of any log."""
 Proof = Literal["wire", "code", "examples", "write-up", "baseline"]
 
 
@@ -91,6 +95,8 @@ class Policy:
     window: int | None = None
     """The harness's own default window in tokens; used where the user names none."""
     output_reserve: int = 0
+    ingest: Rendering | None = field(default=None, metadata=_part("rendering"))
+    """The form in which every message enters the window, e.g. tool results cut to a size."""
     stages: tuple[Stage, ...] = ()
     layers: tuple[Layer, ...] = ()
     reinjection: Reinjection | None = field(default=None, metadata=_part("reinjection"))
@@ -101,3 +107,7 @@ class Policy:
     """Sentences on what is imitated on purpose and what is not modelled."""
     explained: tuple[Explained, ...] = ()
     """Stated reasons for differences between this preset and captures of the harness."""
+
+    def empty_window(self, end: int = 0) -> Window:
+        """The window before anything is in it; from the start every message is shown as `ingest` says."""
+        return Window((), () if self.ingest is None else (Mark(self.ingest, 0, EVERYTHING),), end)

@@ -9,7 +9,7 @@ from typing import Any
 
 from replay.engine import Session, arrivals
 from replay.lanes import recorded_windows
-from replay.policy.advance import Setting, State, advance
+from replay.policy.advance import Setting, State, advance, start
 from replay.policy.base import Moment, Refusal
 from replay.policy.own_presets import own_capacity, own_preset
 from replay.policy.policy import Policy
@@ -80,7 +80,7 @@ def _is_planned(compaction: RecordedCompaction) -> bool:
 
 def _agreements(transcript: Transcript, session: Session, setting: Setting) -> Iterator[Agreement]:
     planned = [c for c in transcript.compactions if _is_planned(c)]
-    state, before, fired = State(), Window(), None
+    state, before, fired = start(setting.policy), Window(), None
     recorded = recorded_windows(transcript.main, session.log)
     for arrived, (step, window, _) in zip(arrivals(transcript, session.log), recorded, strict=True):
         done = advance(state, arrived, setting)

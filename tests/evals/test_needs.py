@@ -14,7 +14,8 @@ from evals.metrics.distance import EvidenceDistance, distances, weighted_quantil
 from evals.needs import Need, capped, evidence, use_needs, weight
 from evals.spans import TextSpan, error_signature, is_masked, lines_of, wants_of
 from evals.spans_calls import deed_of
-from evals.spans_match import holds, same_path
+from evals.spans_match import holds
+from evals.spans_paths import same_path
 from evals.spans_shell import command_reads, may_change_files
 from replay.blocks import ToolCall
 from replay.engine import Session
@@ -133,7 +134,7 @@ def test_what_a_call_did(name: str, arguments: dict[str, object], verb: str, ask
     """Calls are told by their arguments; what they create and their prose is not asked for."""
     made = deed_of(call(name, **arguments))
 
-    assert (verb, asked) == (made.verb, made.asked)
+    assert (verb, asked) == (made.verb, tuple(w.whole.text for w in made.asked))
 
 
 def test_a_command_asks_for_its_arguments() -> None:
@@ -141,7 +142,7 @@ def test_a_command_asks_for_its_arguments() -> None:
     command = "git commit -m 'Fix parse_date' && rg --hidden strptime src/a.py <<'EOF'\nnew_name\nEOF"
     made = deed_of(call("Bash", command=command))
 
-    assert [("identifier", "strptime"), ("path", "src/a.py")] == [pair for text in made.asked for pair in wanted(text)]
+    assert [("identifier", "strptime"), ("path", "src/a.py")] == [w.whole for w in made.asked]
     assert ("src/a.py",) == made.paths
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
 import pytest
 
-from replay.blocks import Image, Text, ToolCall, ToolResult
+from replay.blocks import Image, Reasoning, Text, ToolCall, ToolResult
 from replay.engine import Session, arrivals
-from replay.policy.advance import Advanced, Setting, State, advance
+from replay.policy.advance import Advanced, Setting, advance, start
 from replay.policy.base import Capacity
 from replay.policy.load import policy, preset_names
 from replay.policy.policy import Policy
@@ -22,7 +23,6 @@ from replay.window import Inserted, Span
 
 PRESETS = [name for name in preset_names() if policy(name).stages]
 WINDOW = 200_000
-TEXT = "x" * 400_000
 PICTURE = Image(mime="image/png", size_bytes=10_000, sha256="0" * 64)
 
 
@@ -38,7 +38,7 @@ class History:
         """The session; it ends with a request."""
         if self.dice.random() < 0.5:
             self.thread.add("system", [Text(text=self.text(2_000))], "system")
-        for _ in range(self.dice.randint(1, 6)):
+        for _ in range(self.dice.choice((1, 2, 3, 3, 4, 4, 5, 6, 20))):
             self.turn()
         resumed = (len(self.thread.steps),) if self.dice.random() < 0.2 else ()
         return Transcript(format="random", session_id="random", path="<random>", main=self.thread.build(),
@@ -52,7 +52,8 @@ class History:
         if self.dice.random() < 0.15:
             self.thread.fail("error")
         else:
-            self.thread.respond([Text(text=self.text(1_500))], self.usage(), time=self.time())
+            thought = [Reasoning(text=self.text(3_000))] if self.dice.random() < 0.5 else []
+            self.thread.respond([*thought, Text(text=self.text(1_500))], self.usage(), time=self.time())
             self.wipe()
 
     def round(self) -> None:
@@ -86,7 +87,7 @@ class History:
 
     def text(self, chars: int) -> str:
         """Text of up to so many characters."""
-        return TEXT[:self.dice.randint(0, chars)]
+        return text_of(self.dice.randint(0, 20) * chars // 20)
 
     def usage(self) -> Usage | None:
         """Mostly what the log so far would cost."""
@@ -99,6 +100,13 @@ class History:
         return self.clock
 
 
+@cache
+def text_of(chars: int) -> str:
+    """Text of so many characters, the same object each time."""
+    return "x" * chars
+
+
+@lru_cache(maxsize=256)
 def history(seed: int) -> Session:
     """A random session, counted by its characters."""
     transcript = History(random.Random(seed), ThreadBuilder(id="main")).build()
@@ -110,7 +118,7 @@ def steps(session: Session, chosen: Policy, window: int) -> Iterator[Advanced]:
     capacity = Capacity(window=window, output_reserve=min(chosen.output_reserve, window // 4))
     setting = Setting(log=session.log, policy=chosen, capacity=capacity, summariser=summariser("length-model"),
                       figure=session.gauge.figure)
-    state = State()
+    state = start(chosen)
     for arrived in arrivals(session.transcript, session.log):
         done = advance(state, arrived, setting)
         state = done.state
@@ -120,8 +128,12 @@ def steps(session: Session, chosen: Policy, window: int) -> Iterator[Advanced]:
 def faults(session: Session, chosen: Policy, window: int) -> Iterator[str]:
     """What a lane loses without saying so, pairs that it parts, and compactions repeated without gain."""
     listed: set[int] = set()
-    for done in steps(session, chosen, window):
+    for number, done in enumerate(steps(session, chosen, window)):
         listed.update(i for e in done.events for i in e.dropped)
+        yield from _repeated(done)
+        if not done.events and number % 7:
+            # Between events a window only grows.
+            continue
         visible = set(done.shown.indices())
         covered = {i for item in done.shown.items if isinstance(item, Inserted) for s in item.covers
                    for i in range(s.start, s.stop)}
@@ -130,7 +142,6 @@ def faults(session: Session, chosen: Policy, window: int) -> Iterator[str]:
             yield f"messages {sorted(lost)} are nowhere"
         listed -= visible
         yield from _parted(session, visible, done.state.window.end)
-        yield from _repeated(done)
         twice = [i for item in done.shown.items if isinstance(item, Span) for i in range(item.start, item.stop)]
         if len(twice) != len(visible):
             yield "a message stands in the view twice"

@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from evals.sinks.opik import SWITCHES
+
 Row = dict[str, Any]
 KEY = "a-key-that-must-not-be-written-down"
 
@@ -122,6 +124,15 @@ def stream_items(kept: Kept, body: Row, _: dict[str, str]) -> Answer:
     return Answer(200, lines=_page(kept, [i for i in kept.items.values() if i["dataset_id"] in known], body))
 
 
+def get_dataset(kept: Kept, _: Row, path: dict[str, str]) -> Answer:
+    inside = [i for i in kept.items.values() if i["dataset_id"] == path["id"]]
+    return Answer(200, kept.datasets[path["id"]] | {"dataset_items_count": len(inside)})
+
+
+def no_versions(*_: Any) -> Answer:
+    return Answer(200, {"page": 1, "size": 0, "total": 0, "content": []})
+
+
 def find_experiments(kept: Kept, query: Row, _: dict[str, str]) -> Answer:
     found = [e for e in kept.experiments.values() if e["dataset_id"] == query["dataset_id"]]
     start = (int(query["page"]) - 1) * int(query["size"])
@@ -141,6 +152,12 @@ def change_experiment(kept: Kept, body: Row, path: dict[str, str]) -> Answer:
     if path["id"] not in kept.experiments:
         return Answer(404, {"errors": ["Experiment not found"]})
     kept.experiments[path["id"]] |= body
+    return Answer()
+
+
+def finish_experiments(kept: Kept, body: Row, _: dict[str, str]) -> Answer:
+    for known in body["ids"]:
+        kept.experiments[known]["finished"] = True
     return Answer()
 
 
@@ -207,17 +224,19 @@ def _page(kept: Kept, rows: list[Row], body: Row) -> list[Row]:
     return rest[:min(int(asked), kept.page)]
 
 
-def _is_there(*_: Any) -> Answer:
-    return Answer(200, {"healthy": True})
-
-
+BESIDE = {"GET is-alive/ping": Answer(200, {"healthy": True}),
+          "GET auth/workspace": Answer(200, {"workspaceName": "default"})}
+"""What the SDK asks without its generated client."""
 ROUTES: list[tuple[str, str, str, Handler]] = [
     ("POST", "datasets/retrieve", "datasets.get_dataset_by_identifier", find_dataset),
     ("POST", "datasets", "datasets.create_dataset", make_dataset),
     ("PUT", "datasets/items", "datasets.create_or_update_dataset_items", put_items),
     ("POST", "datasets/items/stream", "datasets.stream_dataset_items", stream_items),
+    ("GET", "datasets/(?P<id>[^/]+)", "datasets.get_dataset_by_id", get_dataset),
+    ("GET", "datasets/(?P<id>[^/]+)/versions", "datasets.list_dataset_versions", no_versions),
     ("GET", "experiments", "experiments.find_experiments", find_experiments),
     ("POST", "experiments", "experiments.create_experiment", make_experiment),
+    ("POST", "experiments/finish", "experiments.finish_experiments", finish_experiments),
     ("POST", "experiments/items", "experiments.create_experiment_items", put_entries),
     ("PATCH", "experiments/(?P<id>[^/]+)", "experiments.update_experiment", change_experiment),
     ("GET", "experiments/(?P<id>[^/]+)", "experiments.get_experiment_by_id", get_experiment),
@@ -272,7 +291,7 @@ class _Handler(BaseHTTPRequestHandler):
         split = urlsplit(self.path)
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body = gzip.decompress(raw) if self.headers.get("Content-Encoding") == "gzip" else raw
-        query = {name: values[-1] for name, values in parse_qs(split.query).items()}
+        query = {re.sub("([A-Z])", r"_\1", name).lower(): values[-1] for name, values in parse_qs(split.query).items()}
         request = f"{self.command} {split.path.removeprefix('/api/').removeprefix('v1/private/')}"
         with self.kept.lock:
             self.kept.requests.append(request)
@@ -288,8 +307,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer, {"RateLimit-Reset": "0.01"} if fault == "429" else {})
 
     def _answer(self, request: str, given: Row) -> Answer:
-        if request.endswith(("is-alive/ping", "is-alive/ver")):
-            return _is_there()
+        if request in BESIDE:
+            return BESIDE[request]
         for method, pattern, call, handler in ROUTES:
             found = re.fullmatch(f"{method} {pattern}", request)
             if found:
@@ -327,6 +346,8 @@ def opik_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Kep
     home.mkdir()
     (home / ".opik.config").write_text(f"[opik]\nurl_override = http://127.0.0.1:{server.server_port}/api/\n"
                                        f"api_key = {KEY}\n")
+    for name in SWITCHES:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)  # the SDK hands it to httpx in a form that warns
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("OPIK_PROJECT_NAME", "agents")

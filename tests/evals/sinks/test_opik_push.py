@@ -43,7 +43,7 @@ def test_one_experiment_a_policy_and_one_item_a_session(run_folder: Path, opik_s
     assert [] == opik_server.invalid
     assert {"datasets": 1, "items": 3, "experiments": 2, "traces": 6, "spans": 0, "entries": 6} == {
         name: counts[name] for name in counts if name != "scores"}
-    assert {"completed"} == {e["status"] for e in opik_server.experiments.values()}
+    assert {("completed", True)} == {(e["status"], e["finished"]) for e in opik_server.experiments.values()}
     pairs = {(e["experiment_id"], e["dataset_item_id"]) for e in opik_server.entries.values()}
     assert 6 == len(pairs)
 
@@ -209,13 +209,14 @@ def test_a_broken_push_goes_on(run_folder: Path, opik_server: Any, monkeypatch: 
     from evals.sinks.opik import OpikError
 
     monkeypatch.setattr("evals.sinks.opik_push.MOST_ROWS", 40)
+    options = ("--yes", "--traces") if "spans" in pattern else ("--yes",)
     opik_server.fail(pattern, how, after, times=6)
     with pytest.raises(OpikError):
-        push(run_folder, "--yes", "--traces")
+        push(run_folder, *options)
     broken = len(opik_server.requests)
-    push(run_folder, "--yes", "--traces")
+    push(run_folder, *options)
 
-    assert _whole(run_folder) == opik_server.counts()
+    assert _whole(run_folder, "spans" in pattern) == opik_server.counts()
     assert [] == opik_server.invalid
     assert [] == list(run_folder.parent.glob(".*opik-sent"))
     if after:
@@ -227,20 +228,21 @@ def test_a_broken_push_goes_on(run_folder: Path, opik_server: Any, monkeypatch: 
 def test_one_fault_is_got_over(run_folder: Path, opik_server: Any, pattern: str, how: str, after: int) -> None:
     """A call that fails, is refused for its rate, or whose answer is lost, is made again."""
     opik_server.fail(pattern, how, after, times=3)
-    push(run_folder, "--yes", "--traces")
+    push(run_folder, "--yes", *(("--traces",) if "spans" in pattern else ()))
 
-    assert _whole(run_folder) == opik_server.counts()
+    assert _whole(run_folder, "spans" in pattern) == opik_server.counts()
     assert [] == opik_server.invalid
 
 
-def _whole(run: Path) -> dict[str, int]:
-    """What stands in Opik after a whole push with traces: every lane's steps, and a recording in one part."""
+def _whole(run: Path, with_traces: bool) -> dict[str, int]:
+    """What stands in Opik after a whole push; with traces every lane's steps, and a recording in one part."""
     summary = load_summary(run)
     sessions, policies = summary["sessions"], len(summary["policies"])
     steps = sum(s["steps"] for s in sessions)
     values = [v for t in summary["trials"] for v in t["metrics"].values() if v is not None]
-    return {"datasets": 1, "items": len(sessions), "experiments": policies, "traces": len(sessions) * (policies + 1),
-            "spans": steps * (policies + 1) + len(sessions), "scores": len(values), "entries": len(sessions) * policies}
+    return {"datasets": 1, "items": len(sessions), "experiments": policies, "scores": len(values), "entries": len(sessions) * policies,
+            "traces": len(sessions) * (policies + with_traces),
+            "spans": (steps * (policies + 1) + len(sessions)) * with_traces}
 
 
 def test_a_server_that_was_emptied_gets_everything(run_folder: Path, opik_server: Any) -> None:
@@ -249,12 +251,12 @@ def test_a_server_that_was_emptied_gets_everything(run_folder: Path, opik_server
 
     opik_server.fail("POST experiments/items", "lost", times=6)
     with pytest.raises(OpikError):
-        push(run_folder, "--yes", "--traces")
+        push(run_folder, "--yes")
     for name in opik_server.counts():
         getattr(opik_server, name).clear()
-    push(run_folder, "--yes", "--traces")
+    push(run_folder, "--yes")
 
-    assert _whole(run_folder) == opik_server.counts()
+    assert _whole(run_folder, with_traces=False) == opik_server.counts()
 
 
 def test_a_refused_key_is_said_in_words(run_folder: Path, opik_server: Any) -> None:

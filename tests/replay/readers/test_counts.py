@@ -38,7 +38,7 @@ DIFFERENT: dict[str, tuple[Counts, str]] = {
     "pi/v3-branching-fixture.jsonl": (
         Counts(4, 0, 0, 0), "two of the six messages are on the branch that was left"),
     "swe-agent/function-calling-simple.traj": (
-        Counts(12, 5, 0, 0), "the calls stand in the messages' text form, which the table did not look into"),
+        Counts(12, 5, 0, 0), "the table counts the steps of trajectories; this file has a history alone"),
 }
 """What the definitions give where the table counts otherwise, with the reason."""
 

@@ -1,0 +1,155 @@
+"""Tool-result rules with a protected end and a minimum gain, and rules for reasoning and repeated reads."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from replay.policy.base import Moment, Refusal, check
+from replay.policy.estimators import Characters
+from replay.policy.renderings import NoReasoning
+from replay.policy.tool_results import Placeholder
+from replay.window import Chosen, Mark, Rendering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectNewestTokens:
+    """Changes the tool results before the newest ones of so many tokens, if that saves enough.
+
+    The walk from the end adds up eligible results; `crossing` says whether the result that goes over the line is
+    protected too. Results of the newest `turns` turns, and the newest message (`spares_newest`), are left alone and
+    not counted. `minimum_gain` is compared with the size of what would be changed now.
+    Imitates OpenCode's pruning (40,000 protected, more than 20,000 to gain, two turns) and Gemini's masking.
+    """
+
+    tokens: int = 40_000
+    minimum_gain: int = 20_000
+    comparison: Literal[">", ">="] = ">"
+    crossing: Literal["protected", "cleared"] = "cleared"
+    turns: int = 0
+    spares_newest: bool = False
+    rendering: Rendering = field(default_factory=Placeholder, metadata={"part": "rendering"})
+    estimator: Characters = field(default_factory=Characters, metadata={"part": "estimator"})
+
+    def __post_init__(self) -> None:
+        """Refuse negative numbers."""
+        check(self, "tokens", self.tokens >= 0, "0 or more tokens")
+        check(self, "turns", self.turns >= 0, "0 or more")
+
+    def words(self) -> str:
+        """The rule in words."""
+        return (f"tool results before the newest {self.tokens:,} tokens of them are changed, "
+                f"if that is {self.comparison} {self.minimum_gain:,} tokens")
+
+    def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
+        """A mark up to the line, or why nothing is changed."""
+        done = _done(moment, self.rendering)
+        stop = self._line(moment, done)
+        sums, counts = moment.log.sums(self.estimator), moment.log.changed(self.rendering)
+        fresh = [i for i in moment.window.indices() if done <= i < stop and counts[i + 1] > counts[i]]
+        gain = sum(sums[i + 1] - sums[i] for i in fresh)
+        enough = gain > self.minimum_gain if self.comparison == ">" else gain >= self.minimum_gain
+        if not fresh or not enough:
+            return Refusal("gain_too_small" if fresh else "nothing_to_elide")
+        return (Mark(self.rendering, 0, stop),)
+
+    def _line(self, moment: Moment, done: int) -> int:
+        """Log index below which results are changed."""
+        sums, counts = moment.log.sums(self.estimator), moment.log.changed(self.rendering)
+        total = 0
+        for index in reversed([i for i in moment.window.indices() if done <= i < self._spared_from(moment)]):
+            if counts[index + 1] == counts[index]:
+                continue
+            total += sums[index + 1] - sums[index]
+            if total > self.tokens:
+                return index + 1 if self.crossing == "cleared" else index
+        return done
+
+    def _spared_from(self, moment: Moment) -> int:
+        starts, end = moment.log.rounds, moment.window.end
+        if self.turns:
+            position = bisect_left(starts, end) - self.turns
+            end = starts[position] if position >= 0 else 0
+        return end - 1 if self.spares_newest and end == moment.window.end else end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepReasoning:
+    """Shows the reasoning of the newest turns alone.
+
+    Imitates Anthropic's clearing of thinking: a turn begins with a prompt; by default one is kept.
+    """
+
+    turns: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse a negative number."""
+        check(self, "turns", self.turns >= 0, "0 or more")
+
+    def words(self) -> str:
+        """The rule in words."""
+        return f"reasoning stays in the newest {self.turns} turns alone"
+
+    def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
+        """A mark up to the oldest turn whose reasoning stays."""
+        starts = moment.log.rounds
+        position = bisect_left(starts, moment.window.end) - self.turns
+        stop = moment.window.end if not self.turns else starts[position] if position >= 0 else 0
+        rendering = NoReasoning()
+        counts, done = moment.log.changed(rendering), _done(moment, rendering)
+        if stop <= done or counts[stop] == counts[done]:
+            return Refusal("nothing_to_elide")
+        return (Mark(rendering, 0, stop),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestReads:
+    """Shows only the newest read of each file; earlier results of the same path become a fixed text.
+
+    Imitates Cline's replacement of duplicate reads.
+    """
+
+    tools: tuple[str, ...] = ("read", "Read", "read_file", "read_files")
+    placeholder: Placeholder = field(default_factory=Placeholder, metadata={"part": "rendering"})
+
+    def words(self) -> str:
+        """The rule in words."""
+        return f"of several reads of a file all but the newest become “{self.placeholder.text}”"
+
+    def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
+        """A mark over the reads that were repeated, where there are new ones."""
+        stale = frozenset(self._repeated(moment))
+        held = next((m.rendering.indices for m in moment.window.marks if isinstance(m.rendering, Chosen)
+                     and m.rendering.rendering == self.placeholder), frozenset())
+        if stale <= held:
+            return Refusal("nothing_to_elide")
+        return (Mark(Chosen(self.placeholder, stale | held), 0, moment.window.end),)
+
+    def _repeated(self, moment: Moment) -> Iterator[int]:
+        """Log indices of results whose file a later visible call read again."""
+        paths: dict[str, str] = {}
+        latest: dict[str, int] = {}
+        for index in moment.window.indices():
+            message = moment.log.messages[index]
+            paths.update((c.id, path) for c in message.calls if c.name in self.tools and (path := _path(c.mapping)))
+            for result in (r for r in message.results if r.call_id in paths and len(message.results) == 1):
+                if paths[result.call_id] in latest:
+                    yield latest[paths[result.call_id]]
+                latest[paths[result.call_id]] = index
+
+
+def _path(arguments: Mapping[str, object]) -> str | None:
+    found = next((arguments[k] for k in ("path", "file_path", "filePath", "filename") if k in arguments), None)
+    return found if isinstance(found, str) else None
+
+
+def _done(moment: Moment, rendering: Rendering) -> int:
+    """Log index below which a rendering is in force already."""
+    return max((m.stop for m in moment.window.marks if m.rendering == rendering), default=0)
+
+
+TOOL_RULES: Mapping[str, type] = {"protect-newest-tokens": ProtectNewestTokens, "keep-reasoning": KeepReasoning,
+                                  "newest-reads": NewestReads}
+"""Names for `use = …` in a tool_results table."""

@@ -74,8 +74,8 @@ class UnitIndex:
 
     def _locate(self, span: TextSpan) -> list[int]:
         if is_path(span):
-            name = path_parts(span.text)[-1]
-            return self._paths.holders(span.text, lambda u: names_bare(self.units[u].text, name), self.quick_places(span))
+            name, places = path_parts(span.text)[-1], self.quick_places(span)
+            return self._paths.holders(span.text, lambda u: names_bare(self.units[u].text, name), places)
         places = self.quick_places(span)
         if span.kind == "identifier" and self.frequency(span.text) == len(places):
             return places

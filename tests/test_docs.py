@@ -17,7 +17,8 @@ from replay.policy.load import preset_names
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-_INTERACTIVE = ("dashboard",)
+_INTERACTIVE = ("dashboard", "opik")
+"""Opens a browser; needs a server (tests/evals/sinks runs those lines against one of its own)."""
 
 
 def _shell_lines(text: str) -> list[str]:

@@ -74,9 +74,9 @@ def _write(file: IO[bytes], values: Iterator[Any], target: str) -> None:
 
 def _report(transcripts: Sequence[Transcript], target: str, redactor: Redactor | None) -> None:
     told: Mapping[str, Callable[[Transcript], Sequence[str]]] = {"openai": chat_losses, "atif": trajectory_losses}
-    losses = told.get(target, lambda _: [])
+    losses = told.get(target)
     for transcript in transcripts:
-        for loss in losses(transcript):
+        for loss in losses(transcript) if losses else ():
             click.echo(f"rewindow: {transcript.session_id}: not part of {target}: {loss}", err=True)
     if redactor is not None:
         click.echo(f"rewindow: redacted: {', '.join(redactor.report()) or 'nothing was found'}", err=True)

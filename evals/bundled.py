@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from replay.errors import ReadError
 
 _CHECKOUT = Path(__file__).resolve().parent.parent / "datasets" / "samples"
-_INSTALLED = Path(__file__).resolve().parent / "_samples"
+_INSTALLED = Path(sys.prefix) / "share" / "rewindow" / "samples"
 
 
 def sample_folder() -> Path:

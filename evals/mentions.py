@@ -7,46 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from evals.phrases import WORD, Phrase, Prepared, searchable
+from evals.key_index import KeyIndex
+from evals.phrases import Phrase, Prepared, searchable
 from evals.presence import IntArray, Presence, Stretch, steps_with
 from replay.log import Log
-from replay.window import Inserted, Rendering
+from replay.window import Rendering
 
 SENSE, LETTER = 1, 2
 """Grades that a place can have: the phrase's sense, or the phrase to the letter."""
 _REMEMBERED_LINES = 20_000
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A phrase and where it is asked for."""
 
-class KeyIndex:
-    """Finds the phrases that a text may hold by the words in it."""
-
-    def __init__(self, phrases: Sequence[Phrase]) -> None:
-        """Index phrases by their words; equal ones are searched once."""
-        self.phrases = phrases
-        self._numbers: dict[Phrase, list[int]] = {}
-        for number, phrase in enumerate(phrases):
-            self._numbers.setdefault(phrase, []).append(number)
-        self._by_key: dict[str, list[Phrase]] = {}
-        self._keyless = [p for p in self._numbers if not p.keys]
-        self._vocabulary = {word for p in self._numbers for word in p.indexed}
-        for phrase in self._numbers:
-            for key in phrase.keys:
-                self._by_key.setdefault(key, []).append(phrase)
-
-    def graded(self, text: str, summary: bool = False) -> list[tuple[int, int]]:
-        """Numbers and grades of the phrases that a text holds, in order."""
-        words = set(filter(self._vocabulary.__contains__, WORD.findall(text.lower())))
-        if not words and not self._keyless:
-            return []
-        found = {id(p): p for word in words for p in self._by_key.get(word, ())}.values()
-        likely = [p for p in found if p.fits(words, summary)]
-        prepared = Prepared(text)
-        graded = ((p, p.grade(prepared, summary)) for p in (*likely, *self._keyless))
-        return sorted((n, grade) for p, grade in graded if grade for n in self._numbers[p])
+    phrase: Phrase
+    first: int
+    stop: int
+    """Positions `[first, stop)` of the views that it matters in."""
+    source: int | None = None
+    """The message that it was taken from, which has it whatever its spelling there."""
+    since: int = 0
+    """Log index of the first message that is searched for it: what was said before it mattered does not count."""
+    until: int | None = None
+    """Log index from which on no message is searched for it; None: all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,52 +67,55 @@ NO_PIECES = Pieces(_NONE, _NONE, _NONE)
 class Mentions:
     """The places of a set of phrases in a log, with the views in which each phrase is asked for."""
 
-    def __init__(self, log: Log, phrases: Sequence[Phrase], asked: Sequence[tuple[int, int]],
-                 sources: Sequence[int | None]) -> None:
-        """Search the log.
-
-        `asked`: for each phrase the positions `[first, stop)` of the views that it matters in. `sources`: the message
-        that each was taken from, which has it whatever its spelling there.
-        """
-        self.index = KeyIndex(phrases)
-        self._log = log
-        self._on = np.array([a for a, _ in asked], np.int64)
-        self._off = np.array([b for _, b in asked], np.int64)
-        found = {(number, message.index): grade for message in (log.messages if phrases else ())
-                 for number, grade in self.index.graded(searchable(message))}
-        found |= {(number, source): LETTER for number, source in enumerate(sources) if source is not None}
+    def __init__(self, log: Log, asks: Sequence[Ask]) -> None:
+        """Search the log."""
+        self._log, self._asks = log, asks
+        self._on = np.array([a.first for a in asks], np.int64)
+        self._off = np.array([a.stop for a in asks], np.int64)
+        found = _search(((m.index, searchable(m)) for m in (log.messages if asks else ())), asks)
+        found |= {(number, a.source): LETTER for number, a in enumerate(asks) if a.source is not None}
         columns = np.array(sorted((n, m, g) for (n, m), g in found.items()), np.int64).reshape(-1, 3)
         self.phrase, self.message, self.grade = (np.ascontiguousarray(c) for c in columns.T)
         self._changed: dict[Rendering, tuple[Any, IntArray]] = {}
         self._inserted: tuple[Presence, IntArray] | None = None
-        self._lines: dict[tuple[str, bool], list[tuple[int, int]]] = {}
+        self._passing = np.array([n for n, a in enumerate(asks) if a.until is not None], np.int64)
+        self._lasting = KeyIndex([a.phrase for a in asks], (n for n, a in enumerate(asks) if a.until is None))
+        self._lines: dict[tuple[str, bool], tuple[list[tuple[int, int]], frozenset[str]]] = {}
 
     def __len__(self) -> int:
-        return len(self.index.phrases)
+        return len(self._asks)
 
     def holders(self, number: int) -> list[tuple[int, int]]:
         """Log index and grade of the messages that hold a phrase."""
         chosen = self.phrase == number
         return list(zip(self.message[chosen].tolist(), self.grade[chosen].tolist(), strict=True))
 
-    def in_text(self, item: Inserted) -> dict[int, int]:
-        """Numbers and grades of the phrases that an inserted message holds."""
-        return self._in_lines(searchable(item.message), item.kind == "summary")
+    def in_text(self, text: str, summary: bool, first: int, stop: int) -> dict[int, int]:
+        """Numbers and grades of the phrases that a text holds and that some view in `[first, stop)` asks for.
 
-    def _in_lines(self, text: str, summary: bool) -> dict[int, int]:
-        """The phrases of a text, line by line: one summary shares most of its lines with the next."""
+        It is read line by line: one summary shares most of its lines with the next.
+        """
+        lines = [self._line(line, summary) for line in text.split("\n")]
         found: dict[int, int] = {}
-        for line in text.split("\n"):
-            for number, grade in self._line(line, summary):
+        for graded, _ in lines:
+            for number, grade in graded:
                 found[number] = max(grade, found.get(number, 0))
+        asked = self._passing[(self._on[self._passing] < stop) & (self._off[self._passing] > first)].tolist()
+        if asked:
+            words = set().union(*(words for _, words in lines))
+            prepared = Prepared(text)
+            found |= {n: grade for n in asked if (phrase := self._asks[n].phrase).fits(words, summary)
+                      and (grade := phrase.grade(prepared, summary))}
         return found
 
-    def _line(self, line: str, summary: bool) -> list[tuple[int, int]]:
+    def _line(self, line: str, summary: bool) -> tuple[list[tuple[int, int]], frozenset[str]]:
+        """The lasting phrases of a line, and all words that some phrase asks for."""
         known = self._lines.get((line, summary))
         if known is None:
             if len(self._lines) >= _REMEMBERED_LINES:
                 self._lines.clear()
-            known = self._lines[line, summary] = self.index.graded(line, summary)
+            words = self._lasting.words(line)
+            known = self._lines[line, summary] = self._lasting.graded(line, words, summary), frozenset(words)
         return known
 
     def pieces(self, shown: Presence, grade: int, pinned: Iterable[int] = ()) -> Pieces:
@@ -137,7 +129,8 @@ class Mentions:
     def _inserted_places(self, shown: Presence) -> IntArray:
         """Rows of phrase, first view, one past the last and grade of what a lane inserted; kept for the latest lane."""
         if self._inserted is None or self._inserted[0] is not shown:
-            rows = [(n, p.first, p.stop, g) for p in shown.placed for n, g in self.in_text(p.item).items()]
+            rows = [(n, p.first, p.stop, g) for p in shown.placed for n, g in self.in_text(
+                searchable(p.item.message), p.item.kind == "summary", p.first, p.stop).items()]
             self._inserted = shown, np.array(rows, np.int64).reshape(-1, 4)
         return self._inserted[1]
 
@@ -161,10 +154,28 @@ class Mentions:
         """Which messages a rendering changes, and rows of phrase, message and grade for what it leaves in them."""
         if rendering not in self._changed:
             shown, changed = self._log.rendered(rendering), np.diff(np.array(self._log.changed(rendering))) > 0
-            rows = [(number, index, grade) for index in np.flatnonzero(changed).tolist()
-                    for number, grade in self._in_lines(searchable(shown[index]), False).items()]
-            self._changed[rendering] = changed, np.array(rows, np.int64).reshape(-1, 3)
+            found = _search(((i, searchable(shown[i])) for i in np.flatnonzero(changed).tolist()), self._asks)
+            rows = [(number, index, grade) for (number, index), grade in found.items()]
+            self._changed[rendering] = changed, np.array(sorted(rows), np.int64).reshape(-1, 3)
         return self._changed[rendering]
+
+
+def _search(texts: Iterable[tuple[int, str]], asks: Sequence[Ask]) -> dict[tuple[int, int], int]:
+    """Grades by phrase and log index. Texts come in the order of the log, each searched for what is asked for then."""
+    index = KeyIndex([a.phrase for a in asks])
+    coming = sorted(range(len(asks)), key=lambda n: asks[n].since, reverse=True)
+    going: list[tuple[int, int]] = []
+    found: dict[tuple[int, int], int] = {}
+    for at, text in texts:
+        while coming and asks[coming[-1]].since <= at:
+            number = coming.pop()
+            index.change((number,), ())
+            if (until := asks[number].until) is not None:
+                heappush(going, (until, number))
+        while going and going[0][0] <= at:
+            index.change((), (heappop(going)[1],))
+        found |= {(number, at): grade for number, grade in index.graded(text, index.words(text), False)}
+    return found
 
 
 def _altered_rows(places: IntArray, stretch: Stretch, since: IntArray, until: IntArray) -> IntArray:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evals.mentions import SENSE, Mentions, Pieces
+from evals.mentions import SENSE, Ask, Mentions, Pieces
 from evals.phrases import Phrase
 from evals.planted_facts import KINDS, Fact, Kind, Value, facts, former, statement
 from evals.planting import Place, longer, place, planted
@@ -176,7 +176,7 @@ def _judged(session: Session, lane: Lane, rounds: Sequence[int], found: Sequence
     for p in found:
         phrases += [statement(p.fact), former(p.fact) or statement(p.fact), Value(p.fact.value or p.fact.text)]
     views = len(lane.views)
-    mentions = Mentions(session.log, phrases, [(0, views)] * len(phrases), [None] * len(phrases))
+    mentions = Mentions(session.log, [Ask(phrase=p, first=0, stop=views) for p in phrases])
     pieces = mentions.pieces(presence(lane.views, session.log), SENSE)
     made = []
     for number, p in enumerate(found):

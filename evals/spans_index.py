@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evals.spans import TextSpan
 from evals.spans_calls import text_of
-from evals.spans_match import holder, holds, is_path, key_words, words_of
+from evals.spans_match import holder, is_path, key_words, words_of
 from evals.spans_paths import PathIndex, names_bare, path_parts
 from replay.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 from replay.transcript import Message
@@ -96,10 +96,6 @@ class UnitIndex:
             return places
         others = set(self.holders(words[1]).tolist())
         return [u for u in places if u in others]
-
-    def unit_holds(self, unit: int, span: TextSpan) -> bool:
-        """Whether one block holds a span."""
-        return holds(span, self.units[unit].text)
 
     def rarest(self, span: TextSpan) -> str | None:
         """The rarest word of a span; None where a word of it occurs nowhere or it has none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -73,17 +73,22 @@ class PathIndex:
 
     def __init__(self, texts: Iterable[str]) -> None:
         """Find every path once."""
-        holders: dict[str, list[int]] = {}
+        self._texts: dict[str, list[int]] = {}
         for number, text in enumerate(texts):
             if "/" in text:
                 for path in paths_in(text):
-                    holders.setdefault(path, []).append(number)
-        self._by_name: dict[str, list[_Named]] = {}
-        for path, numbers in holders.items():
+                    self._texts.setdefault(path, []).append(number)
+        self._by_name: dict[str, list[str]] = {}
+        for path in self._texts:
+            for name in set(path_parts(path)):
+                self._by_name.setdefault(name, []).append(path)
+
+    def _named(self, name: str) -> Iterator[_Named]:
+        for path in self._by_name.get(name, ()):
             parts = path_parts(path)
-            for place, name in enumerate(parts, 1):
-                goes_on = place < len(parts) or path.endswith("/")
-                self._by_name.setdefault(name, []).append(_Named(parts[:place], goes_on, numbers))
+            for place, part in enumerate(parts, 1):
+                if part == name:
+                    yield _Named(parts[:place], place < len(parts) or path[-1] == "/", self._texts[path])
 
     def holders(self, path: str, is_bare: Callable[[int], bool], candidates: Sequence[int]) -> list[int]:
         """Texts that name a path, in order.
@@ -91,7 +96,8 @@ class PathIndex:
         A bare name stands for a longer path only in texts before the first that has another path of this name.
         `candidates`: texts that may have the bare name; `is_bare` tells whether one does.
         """
-        wanted, named = path_parts(path), self._by_name.get(path_parts(path)[-1], [])
+        wanted = path_parts(path)
+        named = list(self._named(wanted[-1]))
         if len(wanted) == 1 and path.endswith("/"):
             return sorted({t for n in named if n.goes_on for t in n.texts})
         whole = {t for n in named if _agrees(n.parts, wanted) for t in n.texts}

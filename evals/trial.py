@@ -12,6 +12,7 @@ from typing import Any
 from evals.costing import Pricing
 from evals.metrics.base import Measurement, Trial
 from evals.metrics.load import measure_all
+from evals.metrics.retention import losses_by_step
 from evals.outcome_files import sidecar_label
 from evals.outcomes import Label, transcript_label
 from evals.watchlist import watchlist
@@ -24,7 +25,7 @@ from replay.transcript import Transcript
 
 STEP_COLUMNS = ("step", "tokens", "how", "counted", "status", "mode", "checkpoint", "estimated_tokens", "threshold",
                 "reason", "common_tokens", "messages", "events", "fingerprint",
-                "cache_read_tokens", "cost_units",
+                "cache_read_tokens", "cost_units", "needs_lost", "edits_unsafe",
                 *(f"{name}_tokens" for name in CLASSES))
 EVENT_COLUMNS = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
                  "tokens_after", "gain", "summariser", "checkpoint", "futile", "attempts", "dropped", "summarised",
@@ -143,17 +144,19 @@ def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:
     trial = Trial(session=session, lane=lane, capacity=settings.capacity, pricing=settings.pricing)
     return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind,
                     measurements=measure_all(trial, settings.metrics, settings.losses), ended=lane.ended,
-                    steps=tuple(_steps(trial)) if settings.rows else (), events=tuple(map(_event, lane.events)))
+                    steps=tuple(_steps(trial, settings.losses)) if settings.rows else (),
+                    events=tuple(map(_event, lane.events)))
 
 
-def _steps(trial: Trial) -> list[tuple[Any, ...]]:
+def _steps(trial: Trial, losses: bool) -> list[tuple[Any, ...]]:
     rows, cost = [], trial.cost
-    for view, served in zip(trial.lane.views, cost.served, strict=True):
+    lost = losses_by_step(trial) if losses else [(None, None)] * len(trial.lane.views)
+    for view, served, counts in zip(trial.lane.views, cost.served, lost, strict=True):
         decided = view.decision
         numbers = (decided.estimated_tokens, decided.threshold, decided.reason) if decided else (None, None, None)
         rows.append((view.step, view.figure.tokens, view.figure.how, view.counted, view.status, view.mode,
                      view.checkpoint, *numbers, view.print.common_tokens, view.print.messages, len(view.events),
-                     view.print.fingerprint.hex()[:16], round(served.read), round(served.units(cost.model)),
+                     view.print.fingerprint.hex()[:16], round(served.read), round(served.units(cost.model)), *counts,
                      *trial.session.log.by_class(view.window).values()))
     return rows
 

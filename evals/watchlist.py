@@ -16,7 +16,7 @@ from evals.actions import Action, actions
 from evals.artifacts import Artifact, artifacts, bare_names, distinct
 from evals.constraints import Constraint, constraints
 from evals.failures import Failure, Retry, failure, retries
-from evals.mentions import LETTER, NO_PIECES, SENSE, Mentions, Pieces, asked_per_view
+from evals.mentions import LETTER, NO_PIECES, SENSE, Ask, Mentions, Pieces, asked_per_view
 from evals.phrase_kinds import FilePath, Task
 from evals.phrases import Phrase
 from evals.plans import Plan, plans
@@ -33,8 +33,6 @@ class Section:
 
     first: int
     asked: tuple[Asked, ...]
-    sources: tuple[int | None, ...]
-    """Log index of the message that each was taken from."""
 
     @property
     def stop(self) -> int:
@@ -50,6 +48,8 @@ class OpenTask:
     message: int
     """Log index of the plan that opened it."""
     asked: Asked
+    closed: int | None = None
+    """Log index of the plan that closed it; None: it is open at the end."""
 
 
 class Watchlist:
@@ -132,27 +132,34 @@ class Watchlist:
     @cached_property
     def mentions(self) -> Mentions:
         """The places of all phrases in the log."""
-        sections = self.sections.values()
-        return Mentions(self._log, self._layout[1], [a for s in sections for a in s.asked],
-                        [m for s in sections for m in s.sources])
+        return Mentions(self._log, self._layout[1])
 
     @cached_property
-    def _layout(self) -> tuple[dict[str, Section], list[Phrase]]:
+    def _layout(self) -> tuple[dict[str, Section], list[Ask]]:
         sections: dict[str, Section] = {}
-        phrases: list[Phrase] = []
+        asks: list[Ask] = []
         for name, rows in self._rows():
-            sections[name] = Section(len(phrases), tuple(r[1] for r in rows), tuple(r[2] for r in rows))
-            phrases += [phrase for phrase, _, _ in rows]
-        return sections, phrases
+            sections[name] = Section(len(asks), tuple((a.first, a.stop) for a in rows))
+            asks += rows
+        return sections, asks
 
-    def _rows(self) -> Iterator[tuple[str, list[tuple[Phrase, Asked, int | None]]]]:
-        yield "constraints", [(c.rule, self.until(c.message, c.until), c.message) for c in self.constraints]
-        yield "tasks", [(Task(t.text), t.asked, t.message) for t in self.tasks]
+    def _rows(self) -> Iterator[tuple[str, list[Ask]]]:
+        yield "constraints", [self._ask(c.rule, c.message, c.until) for c in self.constraints]
+        yield "tasks", [Ask(phrase=Task(t.text), first=t.asked[0], stop=t.asked[1], source=t.message, since=t.message,
+                            until=t.closed) for t in self.tasks]
         bare = bare_names(distinct(self.files))
-        yield "modified", [(_named(a, bare), self.until(a.modified, None), a.modified) for a in self.modified]
-        yield "read", [(_named(a, bare), self.until(a.read, None), a.read) for a in self.read]
-        yield "failures", [(failure(r), (self.position(r.action.message), self.position(r.action.message) + 1), None)
-                           for r in self.retries]
+        yield "modified", [self._ask(_named(a, bare), a.modified or 0, None, 0) for a in self.modified]
+        yield "read", [self._ask(_named(a, bare), a.read or 0, None, 0) for a in self.read]
+        yield "failures", [self._retried(r) for r in self.retries]
+
+    def _ask(self, phrase: Phrase, message: int, stop: int | None, since: int | None = None) -> Ask:
+        first, last = self.until(message, stop)
+        return Ask(phrase=phrase, first=first, stop=last, source=message, until=stop,
+                   since=message if since is None else since)
+
+    def _retried(self, retry: Retry) -> Ask:
+        at = self.position(retry.action.message)
+        return Ask(phrase=failure(retry), first=at, stop=at + 1, since=retry.before.message, until=retry.action.message)
 
     def until(self, start: int | None, stop: int | None) -> Asked:
         """The views between two messages; a person who clears the window starts anew."""
@@ -203,7 +210,7 @@ def _open_tasks(states: Sequence[Plan], until: Callable[[int, int | None], Asked
             asked = until(first.message, plan.message)
             # Closed by this plan, or by a person who cleared the window before it.
             if text not in plan.open or asked[1] < now:
-                yield OpenTask(text, since.pop(text).message, asked)
+                yield OpenTask(text, since.pop(text).message, asked, plan.message)
         for text in plan.open:
             since.setdefault(text, plan)
     yield from (OpenTask(t, p.message, until(p.message, None)) for t, p in since.items())

@@ -26,7 +26,7 @@ def test_top_level_names(wheel: zipfile.ZipFile) -> None:
     """The wheel owns replay, evals and dashboard, never a package called datasets."""
     names = {name.split("/")[0] for name in wheel.namelist()}
 
-    assert {"replay", "evals", "dashboard"} == {n for n in names if not n.endswith(".dist-info")}
+    assert {"replay", "evals", "dashboard"} == {n for n in names if not n.endswith((".dist-info", ".data"))}
 
 
 def test_presets_and_samples_are_inside(wheel: zipfile.ZipFile) -> None:
@@ -34,7 +34,7 @@ def test_presets_and_samples_are_inside(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
 
     assert any(n.startswith("replay/policy/presets/") and n.endswith("decode.toml") for n in names)
-    assert any(n.startswith("evals/_samples/claude-code/") for n in names)
+    assert any("/share/rewindow/samples/claude-code/" in n for n in names)
 
 
 def test_datasets_hold_no_python() -> None:

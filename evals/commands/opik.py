@@ -85,12 +85,16 @@ def _announce(parcel: Parcel, connection: Connection, choices: Choices) -> None:
     """What is going to be sent, on stderr."""
     lines = [f"To {connection.place}:", f"  dataset {parcel.run.dataset_name}"]
     lines += [f"  {number(parcel.counts[kind])} {what}" for kind, what in _KINDS if parcel.counts[kind]]
-    lines.append(f"  {number(parcel.bytes / 1000, 1)} kB of JSON before compression")
+    lines.append(f"  {_size(parcel.bytes)} of JSON before compression")
     lines.append(f"  {_contents(choices)}")
     if choices.redact:
         lines.append(f"  redacted: {', '.join(parcel.replaced) or 'nothing was found'}")
     for line in (*lines, *(f"  note: {remark}" for remark in parcel.remarks)):
         click.echo(literal(line), err=True)
+
+
+def _size(count: int) -> str:
+    return f"{number(count / 1000, 1)} kB" if count < 1_000_000 else f"{number(count / 1_000_000, 1)} MB"
 
 
 def _contents(choices: Choices) -> str:

@@ -63,9 +63,8 @@ def ungrounded(evidence: Evidence, event: Event, besides: str = "") -> tuple[int
     if event.added is None:
         return 0, 0
     found = specifics(evidence, event.added.message.text)
-    pinned = tuple(Span(i, i + 1) for i in evidence.log.pinned)
-    covers = (*event.added.covers, *pinned)
-    return sum(s.text not in besides and not _stands_in(evidence, s, covers) for s in found), len(found)
+    covers = (*event.added.covers, *(Span(i, i + 1) for i in evidence.log.pinned))
+    return sum(s.text not in besides and not _stands_in(evidence.index, s, covers) for s in found), len(found)
 
 
 def specifics(evidence: Evidence, text: str) -> list[TextSpan]:
@@ -88,25 +87,10 @@ def _specifics(evidence: Evidence, line: str) -> Iterator[TextSpan]:
                 yield span
 
 
-def _stands_in(evidence: Evidence, span: TextSpan, covers: Sequence[Span]) -> bool:
+def _stands_in(index: UnitIndex, span: TextSpan, covers: Sequence[Span]) -> bool:
     """Whether a message of the ranges holds a span."""
-    index = evidence.index
-    first: dict[TextSpan, int | None] = vars(evidence).setdefault("_first_places", {})
-    if span not in first:
-        first[span] = next((u for u in index.quick_places(span) if index.unit_holds(u, span)), None)
-    place = first[span]
-    if place is None:
-        return False
-    if any(cover.start <= index.units[place].message < cover.stop for cover in covers):
-        return True
-    return any(index.unit_holds(u, span) for cover in covers for u in _within(index, span, cover))
-
-
-def _within(index: UnitIndex, span: TextSpan, cover: Span) -> list[int]:
-    """Blocks of a range that may hold a span."""
-    places = index.quick_places(span)
-    low, high = index.first_unit[cover.start], index.first_unit[cover.stop]
-    return places[bisect_left(places, low):bisect_left(places, high)]
+    places, first = index.locate(span), index.first_unit
+    return any(bisect_left(places, first[c.start]) < bisect_left(places, first[c.stop]) for c in covers)
 
 
 @dataclass(frozen=True)
@@ -171,8 +155,7 @@ def _rows(tally: Tally, start: int, stop: int) -> Iterator[int]:
 
 
 def _summarised(evidence: Evidence, number: int, covers: Sequence[Span]) -> bool:
-    places, first = evidence.places[number], evidence.index.first_unit
-    return any(bisect_left(places, first[c.start]) < bisect_left(places, first[c.stop]) for c in covers)
+    return _stands_in(evidence.index, evidence.spans[number], covers)
 
 
 def span_costs(evidence: Evidence, numbers: Sequence[int]) -> list[int]:

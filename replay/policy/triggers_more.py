@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replay.policy.base import Decision, Moment, check
 from replay.policy.cuts_kept import events
@@ -15,12 +15,11 @@ from replay.policy.triggers import Threshold
 class EitherThreshold:
     """Fires when any of two levels is reached.
 
-    Imitates Kimi CLI (a share of the window, or a reserve below it) and, with `lower = true`, which asks for the lower
-    of both levels, harnesses that state a level as a minimum.
+    Imitates Kimi CLI: a share of the window, or a reserve below it, whichever is lower.
     """
 
-    first: Threshold
-    second: Threshold
+    first: Threshold = field(default_factory=lambda: Threshold(at=0.85))
+    second: Threshold = field(default_factory=lambda: Threshold(reserve=50_000))
 
     def words(self) -> str:
         """The rule in words."""

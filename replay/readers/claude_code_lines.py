@@ -25,7 +25,7 @@ _SYSTEM = frozenset({
 })
 _PROGRESS = frozenset({
     "agent_progress", "bash_progress", "hook_progress", "mcp_progress", "waiting_for_task", "query_update",
-    "search_results_received", "",
+    "search_results_received",
 })
 _CROWD = 16
 """A time that more records share than this does not tell them apart."""
@@ -87,7 +87,7 @@ def unknown(line: Line) -> str:
     if kind == "system":
         return "" if (sub := _text(line.value, "subtype")) in _SYSTEM else f"system/{sub}"
     if kind == "progress":
-        return "" if (sub := _text(line.value.get("data"), "type")) in _PROGRESS else f"progress/{sub}"
+        return "" if (sub := _text(line.value.get("data"), "type")) in _PROGRESS else f"progress/{sub or '(no type)'}"
     if kind == "attachment":
         return "" if is_known(sub := _text(line.value.get("attachment"), "type")) else f"attachment/{sub}"
     return kind or "(no type)"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.mentions import LETTER, SENSE, Mentions
+from evals.mentions import LETTER, SENSE, Ask, Mentions
 from evals.phrase_kinds import Task
 from evals.phrases import Prepared, searchable
 from evals.presence import Presence, arrivals, intact, minus, presence
@@ -47,7 +47,7 @@ def naive(log: Log, views: list[View], text: str, grade: int) -> list[bool]:
 
 def quick(log: Log, shown: Presence, text: str, grade: int) -> list[bool]:
     """The same by pieces."""
-    pieces = Mentions(log, [Task(text)], [(0, shown.views)], [None]).pieces(shown, grade)
+    pieces = Mentions(log, [Ask(phrase=Task(text), first=0, stop=shown.views)]).pieces(shown, grade)
     seen = pieces.per_view(shown.views)
     assert set(seen.tolist()) <= {0, 1}
     return [bool(n) for n in seen]

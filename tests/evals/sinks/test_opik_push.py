@@ -181,7 +181,7 @@ def test_says_what_it_will_send_and_asks(run_folder: Path, opik_server: Any) -> 
 
     assert "2 experiments (policies)" in done.stderr
     assert "3 dataset items (sessions)" in done.stderr
-    assert re.search(r"[\d,.]+ kB of JSON", done.stderr)
+    assert re.search(r"[\d,.]+ [kM]B of JSON", done.stderr)
     assert "no message of any session" in done.stderr
     assert "nothing was sent" in done.stderr
     assert [] == opik_server.requests

@@ -207,3 +207,13 @@ def test_values_nested_to_the_decoders_limit(name: str) -> None:
     (found,) = read_bytes(data, "deep.jsonl", name)
 
     assert ["n"] == [call.name for m in found.messages for call in m.calls]
+
+
+def test_the_documented_reader_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of the documentation, as a module on the import path."""
+    text = (Path(__file__).resolve().parents[3] / "docs" / "own-readers.md").read_text(encoding="utf-8")
+    (tmp_path / "documented_reader.py").write_text(text.split("```python\n")[1].split("```")[0])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (found,) = read_bytes(LINES.encode(), "a.jsonl", "documented_reader:Diary")
+
+    assert ("diary", ["monday", "tuesday"]) == (found.format, [m.text for m in found.messages])

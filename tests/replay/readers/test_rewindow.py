@@ -213,3 +213,24 @@ def test_real_sessions_make_the_round_trip(shared: Path, part: str) -> None:
         check_round_trip(path, counter)
 
     assert len(paths) >= {"transcripts": 50, "bugcases": 15}[part]
+
+
+def test_the_documented_example_is_what_is_written() -> None:
+    """The example of the documentation reads without a note of its own and is written as the same lines."""
+    text = (ROOT / "docs" / "canonical-format.md").read_text(encoding="utf-8")
+    example = text.split("```jsonl\n")[1].split("```")[0].encode()
+    (found,) = again(example)
+
+    assert example == written(found)
+    assert (["cut-tail"], 2, 4) == ([n.code for n in found.notes], len(found.steps), len(found.messages))
+
+
+def test_every_field_is_documented() -> None:
+    """Each field of each part of the model is named in the documentation, in code type."""
+    text = (ROOT / "docs" / "canonical-format.md").read_text(encoding="utf-8")
+    parts = (Message, Step, RecordedCompaction, ReadNote, Usage, Outcome, Text, Reasoning, ToolCall, ToolResult, Image, Opaque)
+    names = {name for part in parts for name in part.__dataclass_fields__}
+    names |= set(Transcript.__dataclass_fields__) - {"main", "subagents", "abandoned", "notes", "path"}
+    missing = [name for name in sorted(names) if not any(f"{mark}{name}" in text for mark in ("`", "{", ", "))]
+
+    assert [] == missing

@@ -28,7 +28,7 @@ check: $(VENV)/.dev  ## types and lint
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev  ## every test
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 bench: $(VENV)/.dev  ## ratios of speed and memory
 	$(BIN)/pytest -m bench --benchmark-disable-gc -s tests/bench

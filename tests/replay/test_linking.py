@@ -242,3 +242,16 @@ def test_reading_alone_keeps_the_whole_bill(projects: Path) -> None:
     (session,) = read(projects / "-srv-x" / f"{OLD}.jsonl")
 
     assert 500 == session.usage.input_uncached
+
+
+def test_a_resume_that_kept_the_old_name_in_its_copies(projects: Path) -> None:
+    """Both files then read the old session's sub-agents; they are billed once, and the old file says nothing new."""
+    folder = projects / "-srv-x"
+    store(folder / f"{NEW}.jsonl", talk(OLD, range(1, 4)) + claude(NEW, 7, f"{3:08}-aaaa-4aaa-8aaa-aaaaaaaaaaab"))
+    imported = import_files(find([str(projects)]))
+    files, words = without_copies(find([str(projects)]))
+
+    assert 4 + 2 + 3 == sum(s["usage"]["requests"] for s in imported.sessions)
+    assert {None, OLD} == {s["parent_session"] for s in imported.sessions}
+    assert f"{OLD}.jsonl" not in {f.path.name for f in files}
+    assert 1 == len(words)

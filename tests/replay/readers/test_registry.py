@@ -217,3 +217,11 @@ def test_the_documented_reader_works(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (found,) = read_bytes(LINES.encode(), "a.jsonl", "documented_reader:Diary")
 
     assert ("diary", ["monday", "tuesday"]) == (found.format, [m.text for m in found.messages])
+
+
+@pytest.mark.parametrize("data", [b'{"messages": []}', b'{"model": "m", "messages": [], "tools": []}'])
+def test_an_empty_list_of_messages_is_an_empty_session(data: bytes) -> None:
+    """It is told as a chat and holds nothing."""
+    (found,) = read_bytes(data)
+
+    assert ("openai-chat", ()) == (found.format, found.messages)

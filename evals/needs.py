@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.spans import KINDS, TextSpan, Want, distinct, is_masked, lines_of, path_span
+from evals.spans import TextSpan, Want, distinct, is_masked, lines_of, path_span
 from evals.spans_calls import Deed
 from evals.spans_files import Act, Files
 from evals.spans_index import SOURCES, Source, UnitIndex
@@ -75,17 +75,6 @@ class Needs:
     def steps(self) -> NDArray[Any]:
         """Position of each need's step."""
         return np.array([n.step for n in self.rows], dtype=np.int64)
-
-    @cached_property
-    def source_bits(self) -> NDArray[Any]:
-        """The sources of each need."""
-        return np.array(self.sources, dtype=np.int64)
-
-    @cached_property
-    def splits(self) -> dict[str, NDArray[Any]]:
-        """The needs of each source, by the oldest block that holds them, and of each kind, as masks."""
-        origins, kinds = np.array(self.origins), np.array([n.span.kind for n in self.rows])
-        return {**{name: origins == name for name in SOURCES}, **{name: kinds == name for name in KINDS}}
 
 
 def weight(holding: int, before: int) -> float:

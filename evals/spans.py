@@ -83,10 +83,10 @@ def path_span(text: str) -> TextSpan | None:
 
 def is_masked(span: TextSpan) -> bool:
     """Whether a span is, or holds, a placeholder of redacted data: the same text stands for different things."""
-    if span.kind in ("line", "quoted", "error"):
-        return _MASKED.search(span.text) is not None
-    last = span.text.rstrip("/").rpartition("/")[2] if span.kind == "path" else span.text
-    return _MASKED.fullmatch(last) is not None
+    if span.kind in ("identifier", "number"):
+        return _MASKED.fullmatch(span.text) is not None
+    text = span.text.rstrip("/").rpartition("/")[2] if span.kind == "path" else span.text
+    return _MASKED.search(text) is not None
 
 
 def distinct(wants: Iterable[Want]) -> list[Want]:

@@ -21,7 +21,6 @@ READINGS_KEPT = 8
 CHANGES_FOLLOWED = 64
 """Later edits that a text of a file is followed through."""
 _NUMBERED = re.compile(r"^[ \t]*\d+(?:→|\t|\| ?|: ?)", re.MULTILINE)
-_LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
 _NUMBERED_SHARE = 0.5
 
 
@@ -209,7 +208,9 @@ def _live(unit: int, text: str) -> _Live:
 
 def normal(text: str) -> str:
     """A text without carriage returns and without spaces at the ends of its lines."""
-    return _LINE_ENDS.sub("", text)
+    if not any(end in text for end in (" \n", "\t\n", "\r")) and text[-1:] not in (" ", "\t"):
+        return text
+    return "\n".join([line.rstrip(" \t\r") for line in text.split("\n")])
 
 
 def _plain(text: str) -> str:

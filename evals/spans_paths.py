@@ -68,6 +68,13 @@ class _Named(NamedTuple):
     """Numbers of the texts, in order."""
 
 
+def _cut(path: str, name: str, texts: Sequence[int]) -> Iterator[_Named]:
+    parts = path_parts(path)
+    for place, part in enumerate(parts, 1):
+        if part == name:
+            yield _Named(parts[:place], place < len(parts) or path[-1] == "/", texts)
+
+
 class PathIndex:
     """The paths of texts that are numbered from 0, by each of their names."""
 
@@ -83,13 +90,6 @@ class PathIndex:
             for name in set(path_parts(path)):
                 self._by_name.setdefault(name, []).append(path)
 
-    def _named(self, name: str) -> Iterator[_Named]:
-        for path in self._by_name.get(name, ()):
-            parts = path_parts(path)
-            for place, part in enumerate(parts, 1):
-                if part == name:
-                    yield _Named(parts[:place], place < len(parts) or path[-1] == "/", self._texts[path])
-
     def holders(self, path: str, is_bare: Callable[[int], bool], candidates: Sequence[int]) -> list[int]:
         """Texts that name a path, in order.
 
@@ -97,7 +97,7 @@ class PathIndex:
         `candidates`: texts that may have the bare name; `is_bare` tells whether one does.
         """
         wanted = path_parts(path)
-        named = list(self._named(wanted[-1]))
+        named = [n for p in self._by_name.get(wanted[-1], ()) for n in _cut(p, wanted[-1], self._texts[p])]
         if len(wanted) == 1 and path.endswith("/"):
             return sorted({t for n in named if n.goes_on for t in n.texts})
         whole = {t for n in named if _agrees(n.parts, wanted) for t in n.texts}
@@ -114,5 +114,11 @@ def _agrees(found: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
 
 def names_path(text: str, path: str) -> bool:
     """Whether one text by itself names a path."""
-    name = path_parts(path)[-1]
-    return bool(PathIndex([text]).holders(path, lambda _: names_bare(text, name), [0]))
+    wanted = path_parts(path)
+    named = [n for p in paths_in(text) for n in _cut(p, wanted[-1], ())] if "/" in text else []
+    if len(wanted) == 1 and path.endswith("/"):
+        return any(n.goes_on for n in named)
+    if any(_agrees(n.parts, wanted) for n in named):
+        return True
+    is_unique = all(compatible(n.parts, wanted) for n in named)
+    return is_unique and (any(len(n.parts) == 1 for n in named) or names_bare(text, wanted[-1]))

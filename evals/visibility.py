@@ -45,8 +45,8 @@ class Sight:
         if self._only_grew(before, window):
             return False
         self._settle(before)
-        self._exchange(self._pieces, _pieces_of(window))
-        self._pieces = _pieces_of(window)
+        old, self._pieces = self._pieces, _pieces_of(window)
+        self._exchange(old, self._pieces)
         self._starts = [start for start, _, _ in self._pieces]
         self._exchange_inserted(window.items)
         self._counted = self._plain_from(window)

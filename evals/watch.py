@@ -13,6 +13,7 @@ from evals.needs import evidence
 from evals.rereading import Repair, Repairs, Reread, classified
 from evals.spans_calls import Deed
 from evals.spans_files import Act
+from evals.tally import LOST, RECOVERABLE, SUMMARY, Scale
 from evals.visibility import Sight
 from replay.engine import Lane, Session
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 Fate = Literal["verbatim", "summary", "recoverable", "lost"]
 FATES: tuple[Fate, ...] = ("verbatim", "summary", "recoverable", "lost")
-VERBATIM, SUMMARY, RECOVERABLE, LOST = range(4)
 
 
 @dataclass(slots=True)
@@ -97,6 +97,11 @@ class Study:
     def censored(self) -> bytes:
         """For each need 1 where the recorded view did not hold it: the agent had it from elsewhere."""
         return bytes(fate >= RECOVERABLE for fate in self.recorded.fates)
+
+    @cached_property
+    def scale(self) -> Scale:
+        """The needs that count, ready to be summed."""
+        return Scale(self.evidence.needs, self.censored)
 
     def watch(self, lane: Lane, ignored: bytes) -> Watched:
         """Follow a lane from view to view. `ignored`: needs that cause no repair."""

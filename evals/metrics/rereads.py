@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evals.metrics.base import Measurement, Trial, missing
-from evals.metrics.retention import Tally
 from evals.needs import Needs
 from evals.rereading import OWN_WORDS, ReadClass
-from evals.watch import RECOVERABLE, Study, Watched, study, watched
+from evals.tally import RECOVERABLE
+from evals.watch import Study, Watched, study, watched
 
 _CLASSES: tuple[ReadClass, ...] = ("first", "changed", "new-range")
 
@@ -53,12 +53,11 @@ def irrecoverable_share(needs: Needs, fates: bytearray, censored: bytes) -> floa
 
     What the assistant wrote into a file can be read again.
     """
-    tally = Tally(needs, fates, censored)
-    lost = (tally.fates >= RECOVERABLE) & tally.counted
-    if not lost.any():
+    lost = [i for i, fate in enumerate(fates) if fate >= RECOVERABLE and not censored[i]]
+    whole = sum(needs.rows[i].weight for i in lost)
+    if not whole:
         return None
-    own_words = (needs.source_bits | OWN_WORDS) == OWN_WORDS
-    return tally.share(own_words, lost)
+    return sum(needs.rows[i].weight for i in lost if needs.sources[i] | OWN_WORDS == OWN_WORDS) / whole
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from evals.metrics.base import Measurement, Trial, missing
-from evals.needs import Needs
-from evals.spans import KINDS, Kind
-from evals.spans_index import SOURCES
-from evals.watch import FATES, RECOVERABLE, Fate, study, watched
+from evals.spans import Kind
+from evals.tally import RECOVERABLE, SPLITS, SUMMARY, VERBATIM, Tally
+from evals.watch import FATES, Fate, study, watched
 
 SHARES = ("evidence_retention", "evidence_retention_macro", "evidence_retention_unweighted", "evidence_verbatim",
           "evidence_summary", "evidence_recoverable", "evidence_lost")
-SPLITS = (*(f"evidence_retention_{name}" for name in (*SOURCES, *KINDS)),)
+SPLIT_NAMES = {name: f"evidence_retention_{name}" for name in SPLITS}
 LONGEST_TEXT = 120
 """Characters of a lost span that are shown."""
 
@@ -35,63 +29,25 @@ class Retention:
 
     def measure(self, trial: Trial) -> Iterable[Measurement]:
         """All shares in [0, 1]; without a need that weighs something there is none."""
-        tally = Tally(study(trial.session).evidence.needs, watched(trial).fates, study(trial.session).censored)
-        yield Measurement(name="evidence_needs", value=len(tally.needs))
-        if not len(tally.needs):
-            yield from (missing(n, "no action needs anything that stands in the log")
-                        for n in (*SHARES, *SPLITS, "evidence_censored_share"))
-            return
-        yield Measurement(name="evidence_censored_share", value=tally.share(~tally.counted))
-        if not tally.counted.any():
-            yield from (missing(n, "the recorded view held none of what was needed") for n in (*SHARES, *SPLITS))
-            return
-        yield from (Measurement(name=n, value=v) for n, v in zip(SHARES, tally.headline(), strict=True))
-        for name, rows in tally.splits.items():
-            yield from _split(tally, name, rows & tally.counted)
+        scale = study(trial.session).scale
+        made = [Measurement(name="evidence_needs", value=len(scale.needs))]
+        if not len(scale.needs):
+            return [*made, *(missing(n, "no action needs anything that stands in the log")
+                             for n in ("evidence_censored_share", *SHARES, *SPLIT_NAMES.values()))]
+        made.append(Measurement(name="evidence_censored_share", value=scale.censored_share))
+        if not scale.total:
+            return [*made, *(missing(n, "the recorded view held none of what was needed")
+                             for n in (*SHARES, *SPLIT_NAMES.values()))]
+        return [*made, *_shares(Tally(scale, watched(trial).fates))]
 
 
-def _split(tally: Tally, name: str, rows: NDArray[Any]) -> Iterable[Measurement]:
-    name = f"evidence_retention_{name}"
-    if rows.any():
-        yield Measurement(name=name, value=tally.share(tally.kept, rows))
-    else:
-        yield missing(name, "nothing of this sort was needed")
-
-
-class Tally:
-    """Needs, their weights and their fates, ready to be summed."""
-
-    def __init__(self, needs: Needs, fates: bytearray, censored: bytes) -> None:
-        """Arrays of equal length."""
-        self.needs = needs
-        self.fates = np.frombuffer(bytes(fates), dtype=np.uint8)
-        self.counted = np.frombuffer(censored, dtype=np.uint8) == 0
-        self.kept = self.fates < RECOVERABLE
-        self.weights = needs.weights
-
-    def share(self, rows: NDArray[Any], among: NDArray[Any] | None = None) -> float:
-        """Share by weight of some needs among others (default: all)."""
-        whole = self.weights.sum() if among is None else self.weights[among].sum()
-        part = self.weights[rows if among is None else rows & among].sum()
-        return float(part / whole) if whole else 0.0
-
-    def headline(self) -> list[float]:
-        """Values of `SHARES`."""
-        kept = self.kept[self.counted]
-        by_fate = [self.share(self.fates == place, self.counted) for place in range(len(FATES))]
-        return [by_fate[0] + by_fate[1], self._macro(), float(kept.mean()), *by_fate]
-
-    def _macro(self) -> float:
-        """Mean over actions of the share that each still sees."""
-        steps = self.needs.steps[self.counted]
-        whole = np.bincount(steps, self.weights[self.counted])
-        part = np.bincount(steps, (self.weights * self.kept)[self.counted])
-        return float((part[whole > 0] / whole[whole > 0]).mean())
-
-    @cached_property
-    def splits(self) -> dict[str, NDArray[Any]]:
-        """For each source, by the oldest block, and for each kind the needs of it."""
-        return self.needs.splits
+def _shares(tally: Tally) -> Iterable[Measurement]:
+    by_fate = tally.shares()
+    values = [by_fate[VERBATIM] + by_fate[SUMMARY], tally.scale.by_step(tally.kept), tally.unweighted(), *by_fate]
+    yield from (Measurement(name=n, value=v) for n, v in zip(SHARES, values, strict=True))
+    for name, value in tally.scale.splits(tally.kept).items():
+        reason = "nothing of this sort was needed" if value is None else None
+        yield Measurement(name=SPLIT_NAMES[name], value=value, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evals.metrics.base import Measurement, Trial, missing
-from evals.metrics.retention import Tally
 from evals.needs import Evidence
-from evals.spans import TextSpan, wants_of
+from evals.spans import TextSpan, is_masked, wants_of
 from evals.spans_index import UnitIndex, block_text
-from evals.watch import VERBATIM, study, watched
+from evals.tally import VERBATIM, Tally
+from evals.watch import Study, Watched, study, watched
 from replay.blocks import Text
 from replay.events import Event
 from replay.transcript import Message
@@ -82,6 +82,8 @@ def specifics(evidence: Evidence, text: str) -> list[TextSpan]:
 def _specifics(evidence: Evidence, line: str) -> Iterator[TextSpan]:
     for want in wants_of(_CUT_OFF.sub(" ", line)):
         for span in want.parts or (want.whole,):
+            if is_masked(span):
+                continue
             if span.kind in ("path", "number") or (span.kind == "identifier" and _CODE_LIKE.search(span.text)
                                                    and evidence.index.frequency(span.text) <= RARE_BLOCKS):
                 yield span
@@ -105,19 +107,18 @@ class SummaryBounds:
     def measure(self, trial: Trial) -> Iterable[Measurement]:
         """`evidence_floor`, `evidence_ceiling`, `summary_efficiency`; missing where no summary came into view."""
         own = study(trial.session)
-        tally = Tally(own.evidence.needs, watched(trial).fates, own.censored)
+        tally = Tally(own.scale, watched(trial).fates)
         events = [e for e in trial.lane.events if e.added is not None]
-        if not events or not tally.counted.any():
+        if not events or not own.scale.total:
             reason = "no summary in this lane" if not events else "nothing was needed that the recorded view held"
             return [missing(n, reason) for n in BOUNDS]
-        total = float(tally.weights[tally.counted].sum())
-        floor = tally.share(tally.fates == VERBATIM, tally.counted)
-        kept = tally.share(tally.kept, tally.counted)
-        best = sum(_best(own.evidence, tally, event, stop) for event, stop in _reigns(events, len(trial.lane.views)))
+        floor, in_summary, *_ = tally.shares()
+        gone = _not_verbatim(own, watched(trial))
+        best = sum(_best(own.evidence, gone, event, stop) for event, stop in _reigns(events, len(trial.lane.views)))
         # A summary in which spans share their words may beat the ideal one, which pays for each of them.
-        ceiling = max(floor + best / total, kept)
+        ceiling = max(floor + best / own.scale.total, floor + in_summary)
         return [Measurement(name=BOUNDS[0], value=floor), Measurement(name=BOUNDS[1], value=ceiling),
-                _efficiency(floor, kept, ceiling)]
+                _efficiency(floor, floor + in_summary, ceiling)]
 
 
 def _efficiency(floor: float, kept: float, ceiling: float) -> Measurement:
@@ -133,25 +134,24 @@ def _reigns(events: Sequence[Event], steps: int) -> Iterator[tuple[Event, int]]:
     yield from zip(ordered, [*(e.step - 1 for e in ordered[1:]), steps], strict=True)
 
 
-def _best(evidence: Evidence, tally: Tally, event: Event, stop: int) -> float:
+def _not_verbatim(own: Study, seen: Watched) -> list[tuple[int, int]]:
+    """Steps and numbers of the needs that count and that the view does not hold word for word, in order."""
+    rows = own.evidence.needs.rows
+    return [(rows[i].step, i) for i, fate in enumerate(seen.fates) if fate != VERBATIM and not own.censored[i]]
+
+
+def _best(evidence: Evidence, gone: Sequence[tuple[int, int]], event: Event, stop: int) -> float:
     """Weight that an ideal summary of an event's size keeps of what is not in view verbatim while it reigns."""
     inserted = event.added
     if inserted is None:
         return 0.0
     values = dict[int, float]()
-    for row in _rows(tally, event.step - 1, stop):
+    for _, row in gone[bisect_left(gone, (event.step - 1, -1)):bisect_left(gone, (stop, -1))]:
         number = evidence.needs.span[row]
         if number in values or _summarised(evidence, number, inserted.covers):
             values[number] = values.get(number, 0.0) + evidence.needs.rows[row].weight
     budget = evidence.log.inserted_size(inserted, evidence.log.tokens)
     return oracle(list(values.values()), span_costs(evidence, list(values)), budget)
-
-
-def _rows(tally: Tally, start: int, stop: int) -> Iterator[int]:
-    """Needs of the steps `[start, stop)` that the view does not hold verbatim."""
-    steps = tally.needs.steps
-    low, high = (int(n) for n in steps.searchsorted((start, stop)))
-    return (i for i in range(low, high) if tally.counted[i] and tally.fates[i] != VERBATIM)
 
 
 def _summarised(evidence: Evidence, number: int, covers: Sequence[Span]) -> bool:

@@ -13,7 +13,7 @@ from evals.metrics.base import Trial
 from evals.metrics.distance import EvidenceDistance, distances, weighted_quantile
 from evals.needs import Need, capped, evidence, use_needs, weight
 from evals.spans import TextSpan, error_signature, is_masked, lines_of, wants_of
-from evals.spans_calls import deed_of
+from evals.spans_calls import deed_of, text_of
 from evals.spans_match import holds
 from evals.spans_paths import same_path
 from evals.spans_shell import command_reads, may_change_files
@@ -183,10 +183,10 @@ def test_masked_data_weighs_nothing() -> None:
     """A placeholder stands for different things, so it proves nothing; a name that contains the word does."""
     masked = [TextSpan("identifier", "REDACTED"), TextSpan("identifier", "API_KEY_REDACTED"),
               TextSpan("identifier", "XXXXX"), TextSpan("line", "token = [REDACTED]"),
-              TextSpan("path", "/home/REDACTED")]
+              TextSpan("path", "/home/REDACTED"), TextSpan("path", "/home/me/.REDACTED.jsonl")]
     meant = [TextSpan("identifier", "createRedactedBlob"), TextSpan("path", "/home/REDACTED/src/a.py")]
 
-    assert [True] * 5 + [False] * 2 == [is_masked(s) for s in (*masked, *meant)]
+    assert [True] * 6 + [False] * 2 == [is_masked(s) for s in (*masked, *meant)]
 
 
 def test_weight_falls_with_frequency() -> None:
@@ -306,3 +306,32 @@ def test_any_text_can_be_searched(text: str) -> None:
         for span in (want.whole, *want.parts):
             assert span.text.split(": ")[0] in text
             assert holds(span, text) in (True, False)
+
+
+KEYS = ("file_path", "path", "command", "cmd", "old_string", "new_string", "edits", "content", "pattern", "offset", "limit",
+        "view_range", "todos", "input")
+JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9999) | st.text(max_size=20),
+                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+                    max_leaves=6)
+
+
+@given(st.sampled_from(("Read", "Edit", "Bash", "apply_patch", "x")), st.dictionaries(st.sampled_from(KEYS), JSON, max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_arguments_of_any_shape_make_a_deed(name: str, arguments: dict[str, object]) -> None:
+    """Nothing that a harness may have recorded as arguments stops the measurement."""
+    script = Script().user("start with src/a.py")
+    for _ in range(3):
+        script.call(name, json.dumps(arguments)).result(json.dumps(arguments))
+    found = evidence(session(script))
+
+    assert 3 == len(found.files.acts)
+    assert len(found.needs) == len(found.needs.weights)
+
+
+def test_deeply_nested_arguments_are_flattened() -> None:
+    """Nesting is no limit."""
+    nested: object = "bottom_word"
+    for _ in range(1000):
+        nested = [nested]
+
+    assert "bottom_word" == text_of(nested)

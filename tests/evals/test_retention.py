@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from evals.needs import Evidence, Need, evidence, use_needs
 from evals.spans import TextSpan
 from evals.spans_index import block_text
 from evals.spans_match import holds, is_path
+from evals.trial import STEP_COLUMNS, Settings, run_session
 from evals.visibility import Sight
 from evals.watch import FATES, study, watched
 from replay.blocks import ToolCall, ToolResult
@@ -27,6 +29,7 @@ from replay.engine import Lane, Session
 from replay.policy.base import Capacity
 from replay.policy.load import policy_from
 from replay.policy.policy import Policy
+from replay.readers import read
 from replay.testing import FixedCounter, Script, summary_message
 from replay.transcript import Transcript
 from replay.view import shown_messages
@@ -123,6 +126,17 @@ def test_golden_losses_have_a_place() -> None:
     assert [(0, 0), (0, 0), (1, 0), (1, 1), (0, 0)] == losses_by_step(made)
     assert None is values(trial(golden(), full()), IrrecoverableShare())["irrecoverable_share"]
     assert 0 == values(made, IrrecoverableShare())["irrecoverable_share"]
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(True, [(0, 0), (0, 0), (0, 0), (1, 1), (0, 0)]), (False, [(None, None)] * 5)])
+def test_steps_of_a_stored_trial_count_losses(asked: bool, expected: list[tuple[int | None, int | None]]) -> None:
+    """Each step says how many needs it lost and how many edits were unsafe; without `losses` nothing is claimed."""
+    chosen = Settings(capacity=ROOMY, tokenizer="none", summariser="empty", losses=asked)
+    row = run_session(golden().transcript, 0, [mask()], chosen, FixedCounter(SIZES, {STUB: 10})).trials[0]
+    places = [STEP_COLUMNS.index(name) for name in ("needs_lost", "edits_unsafe")]
+
+    assert expected == [tuple(step[place] for place in places) for step in row.steps]
+    assert asked is (row.value("evidence_needs") == 1)
 
 
 def test_own_extraction_on_the_golden_session() -> None:
@@ -385,6 +399,17 @@ def test_known_losses_are_found_and_no_others() -> None:
 
     assert {f"secret_{n}_word" for n in planted} == {loss.text for loss in losses(made)}
     assert all(loss.source == 2 + 2 * int(loss.text.split("_")[1]) for loss in losses(made))
+
+
+def test_a_real_session(transcripts: Path) -> None:
+    """A long session: 124 edits, a tail of 20,000 tokens keeps nine tenths of the evidence and four fifths of the edits."""
+    session = Session(read(transcripts / "pi" / "v1-two-compactions.jsonl")[0], FixedCounter(()))
+    found = values(trial(session, tail(20_000)), Retention(), EditSafety())
+
+    assert 124 == found["edits_assessable"]
+    assert pytest.approx(0.91, abs=0.03) == found["evidence_retention"]
+    assert pytest.approx(0.83, abs=0.03) == found["edit_safety"]
+    assert 0.02 > (found["evidence_censored_share"] or 0)
 
 
 def test_shares_add_up() -> None:

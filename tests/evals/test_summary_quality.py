@@ -71,7 +71,7 @@ def test_specifics_are_what_can_be_checked() -> None:
     """Paths, numbers, rare code names; prose, common names and pieces that were cut off are not."""
     script = Script().user("common_name").user("common_name").user("common_name").user("common_name").say("ok")
     made = evidence(Session(script.build(), FixedCounter((10,) * 9)))
-    text = "Goal: rework common_name using rareName in src/a.py at 12345, then /very/long/pa…"
+    text = "Goal: rework common_name using rareName in src/a.py at 12345, ~/.REDACTED.txt, then /very/long/pa…"
 
     assert ["rareName", "src/a.py", "12345"] == [s.text for s in specifics(made, text)]
 

@@ -192,18 +192,10 @@ def _run_stages(state: State, arrived: Arrived, setting: Setting, scopes: tuple[
         decision = stage.trigger.decide(stage.name, stage.measure.tokens(moment), moment)
         last = decision if last is None or decision.fires else last
         if decision.fires:
-            before = len(events)
             state = _act(state, stage, decision, moment, setting, events)
-            if stage.excludes_later or _suffices(stage, events[before:]):
+            if stage.excludes_later:
                 break
     return state, last
-
-
-def _suffices(stage: Stage, made: list[Event]) -> bool:
-    """Whether what a stage just did saved the share of the window at which no other need act."""
-    if stage.suffices_at is None:
-        return False
-    return any((e.gain or 0) >= stage.suffices_at * (e.tokens_before or 0) > 0 for e in made)
 
 
 def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting: Setting,

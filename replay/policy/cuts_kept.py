@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from replay.blocks import Text
@@ -37,8 +37,7 @@ class KeepHeadAndTail:
     def cut(self, moment: Moment) -> Cut | Refusal:
         """Head and tail, or `everything_fits`."""
         seen = _visible(moment)
-        sums = moment.log.sums(EVENTS)
-        sizes = [sums[i + 1] - sums[i] for i in seen]
+        sizes = [events(moment.log.messages[i]) for i in seen]
         if sum(sizes) <= self.head + self.tail:
             return Refusal("everything_fits")
         begin = _forward(moment, _after(seen, sizes, self.head, moment.window.end))
@@ -48,16 +47,9 @@ class KeepHeadAndTail:
         return Cut(keep_from=keep_from, kept=_spans_below(moment, begin))
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
-    """Weighs a message by its events; system messages weigh nothing."""
-
-    def weights(self, messages: Sequence[Message]) -> list[int]:
-        """Events of each message."""
-        return [max(1, len(m.calls) + len(m.results)) if m.origin != "system" else 0 for m in messages]
-
-
-EVENTS = Events()
+def events(message: Message) -> int:
+    """Events that a message is made of."""
+    return max(1, len(message.calls) + len(message.results))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

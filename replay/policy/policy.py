@@ -81,8 +81,6 @@ class Stage:
     """No check while the log is as long as at the stage's last compaction."""
     excludes_later: bool = False
     """When this stage's trigger fires no later stage is tried at the same moment."""
-    suffices_at: float | None = None
-    """The same where this stage made the window smaller by such a share of its tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from evals.shell_paths import shell_touches
@@ -75,6 +76,7 @@ def _action(message: int, call: ToolCall, answer: tuple[int, ToolResult] | None)
                   failed(result.text, result.is_error) if result else False, command, tuple(_touches(call, command)))
 
 
+@cache
 def plain_name(name: str) -> str:
     """A tool's name in lower-case letters alone, without the server it comes from."""
     return _PLAIN_NAME.sub("", name.rpartition("__")[2].lower())

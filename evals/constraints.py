@@ -112,15 +112,21 @@ def _after(found: list[Constraint], sentence: str, message: Message, source: str
     rule, form = stated
     if any(c.until is None and same(c.rule, rule) for c in found):
         return found
-    kept = [replace(c, until=message.index) if c.until is None and replaces(rule, c.rule) else c for c in found]
-    return [*kept, Constraint(rule, form, message.index, source)]
+    ended = [_ended(c, message) if replaces(rule, c.rule) else c for c in found]
+    return [*ended, Constraint(rule, form, message.index, source)]
+
+
+def _ended(constraint: Constraint, message: Message) -> Constraint:
+    """A constraint that a later message ends; what the same message says besides only qualifies it."""
+    ends = constraint.until is None and constraint.message < message.index
+    return replace(constraint, until=message.index) if ends else constraint
 
 
 def _lifted(found: list[Constraint], sentence: str, message: Message) -> list[Constraint]:
     if not found or not PERMISSION.search(sentence) or sentence.rstrip().endswith("?"):
         return found
     words = frozenset(tokens(sentence))
-    return [replace(c, until=message.index) if c.until is None and lifts(words, c.rule) else c for c in found]
+    return [_ended(c, message) if lifts(words, c.rule) else c for c in found]
 
 
 def lifts(words: frozenset[str], rule: Rule) -> bool:

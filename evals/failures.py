@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from evals.shell_results import normalised, signature
 _FAILING = frozenset(("fail", "failed", "fails", "failing", "failure", "error", "errors", "broken", "wrong", "rejected",
                       "refused", "denied", "exception"))
 _SHORTEST_SIGNATURE = 8
+_WORDS = re.compile(r"\w+")
 _NO_WORD = "-"
 """Key of failures without an indexed word: no text has it, and only their own result shows them."""
 
@@ -68,6 +70,12 @@ class Failure:
     def indexed(self) -> frozenset[str]:
         """The words of both."""
         return self._line_words.union(self._target_words)
+
+    @property
+    def groups(self) -> list[tuple[list[str], int]]:
+        """In a log the error line alone tells: all its words."""
+        words = list(dict.fromkeys(_WORDS.findall(self.line)))
+        return [(words, len(words))] if words else []
 
     def fits(self, words: set[str], summary: bool) -> bool:
         """Whether the error line's words or enough of the target's are there."""

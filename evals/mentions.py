@@ -13,29 +13,16 @@ from typing import Any
 import numpy as np
 
 from evals.key_index import KeyIndex
-from evals.phrases import Phrase, Prepared, searchable
+from evals.log_search import Ask, search_log
+from evals.phrases import Prepared, searchable
 from evals.presence import IntArray, Presence, Stretch, steps_with
+from evals.spans_index import UnitIndex
 from replay.log import Log
 from replay.window import Rendering
 
 SENSE, LETTER = 1, 2
 """Grades that a place can have: the phrase's sense, or the phrase to the letter."""
 _REMEMBERED_LINES = 20_000
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """A phrase and where it is asked for."""
-
-    phrase: Phrase
-    first: int
-    stop: int
-    """Positions `[first, stop)` of the views that it matters in."""
-    source: int | None = None
-    """The message that it was taken from, which has it whatever its spelling there."""
-    since: int = 0
-    """Log index of the first message that is searched for it: what was said before it mattered does not count."""
-    until: int | None = None
-    """Log index from which on no message is searched for it; None: all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +54,21 @@ NO_PIECES = Pieces(_NONE, _NONE, _NONE)
 class Mentions:
     """The places of a set of phrases in a log, with the views in which each phrase is asked for."""
 
-    def __init__(self, log: Log, asks: Sequence[Ask]) -> None:
-        """Search the log."""
+    def __init__(self, log: Log, asks: Sequence[Ask], index: UnitIndex | None = None) -> None:
+        """Search the log. `index`: its index of words, where there is one already."""
         self._log, self._asks = log, asks
         self._on = np.array([a.first for a in asks], np.int64)
         self._off = np.array([a.stop for a in asks], np.int64)
-        found = _search(((m.index, searchable(m)) for m in (log.messages if asks else ())), asks)
+        found = search_log(UnitIndex(log.messages) if index is None else index, asks) if asks else {}
         found |= {(number, a.source): LETTER for number, a in enumerate(asks) if a.source is not None}
         columns = np.array(sorted((n, m, g) for (n, m), g in found.items()), np.int64).reshape(-1, 3)
         self.phrase, self.message, self.grade = (np.ascontiguousarray(c) for c in columns.T)
         self._changed: dict[Rendering, tuple[Any, IntArray]] = {}
+        self._chosen: dict[tuple[int, int], tuple[IntArray, IntArray]] = {}
         self._inserted: tuple[Presence, IntArray] | None = None
         self._passing = np.array([n for n, a in enumerate(asks) if a.until is not None], np.int64)
         self._lasting = KeyIndex([a.phrase for a in asks], (n for n, a in enumerate(asks) if a.until is None))
-        self._lines: dict[tuple[str, bool], tuple[list[tuple[int, int]], frozenset[str]]] = {}
+        self._lines: dict[tuple[str, bool], tuple[list[tuple[int, int]], set[str]]] = {}
 
     def __len__(self) -> int:
         return len(self._asks)
@@ -95,35 +83,41 @@ class Mentions:
 
         It is read line by line: one summary shares most of its lines with the next.
         """
-        lines = [self._line(line, summary) for line in text.split("\n")]
+        lines = text.split("\n")
+        known = [self._line(line, summary) for line in lines]
         found: dict[int, int] = {}
-        for graded, _ in lines:
+        for graded, _ in known:
             for number, grade in graded:
                 found[number] = max(grade, found.get(number, 0))
         asked = self._passing[(self._on[self._passing] < stop) & (self._off[self._passing] > first)].tolist()
-        if asked:
-            words = set().union(*(words for _, words in lines))
-            prepared = Prepared(text)
-            found |= {n: grade for n in asked if (phrase := self._asks[n].phrase).fits(words, summary)
-                      and (grade := phrase.grade(prepared, summary))}
+        for number in asked:
+            phrase = self._asks[number].phrase
+            likely = (line for line, (_, words) in zip(lines, known, strict=True)
+                      if words and phrase.fits(words, summary))
+            grade = max((phrase.grade(Prepared(line), summary) for line in likely), default=0)
+            found |= {number: grade} if grade else {}
         return found
 
-    def _line(self, line: str, summary: bool) -> tuple[list[tuple[int, int]], frozenset[str]]:
+    def _line(self, line: str, summary: bool) -> tuple[list[tuple[int, int]], set[str]]:
         """The lasting phrases of a line, and all words that some phrase asks for."""
         known = self._lines.get((line, summary))
         if known is None:
             if len(self._lines) >= _REMEMBERED_LINES:
                 self._lines.clear()
             words = self._lasting.words(line)
-            known = self._lines[line, summary] = self._lasting.graded(line, words, summary), frozenset(words)
+            known = self._lines[line, summary] = self._lasting.graded(line, words, summary), words
         return known
 
-    def pieces(self, shown: Presence, grade: int, pinned: Iterable[int] = ()) -> Pieces:
-        """When each phrase was visible with at least a grade. `pinned`: phrases that a harness puts into every view."""
+    def pieces(self, shown: Presence, grade: int, pinned: Iterable[int] = (), below: int | None = None) -> Pieces:
+        """When each phrase was visible with at least a grade.
+
+        `pinned`: phrases that a harness puts into every view. `below`: only phrases with smaller numbers.
+        """
+        below = len(self) if below is None else below
         inserted = self._inserted_places(shown)
-        more = np.concatenate((inserted[inserted[:, 3] >= grade, :3],
+        more = np.concatenate((inserted[(inserted[:, 3] >= grade) & (inserted[:, 0] < below), :3],
                                np.array([(n, 0, shown.views) for n in pinned], np.int64).reshape(-1, 3)))
-        parts = [self._in_stretch(stretch, grade, more) for stretch in shown.stretches if len(self)]
+        parts = [self._in_stretch(stretch, grade, more, below) for stretch in shown.stretches if below]
         return Pieces(*(np.concatenate(c) for c in zip(*parts, strict=True))) if parts else NO_PIECES
 
     def _inserted_places(self, shown: Presence) -> IntArray:
@@ -134,21 +128,30 @@ class Mentions:
             self._inserted = shown, np.array(rows, np.int64).reshape(-1, 4)
         return self._inserted[1]
 
-    def _in_stretch(self, stretch: Stretch, grade: int, more: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        good = self.grade >= grade
-        phrase, message = self.phrase[good], self.message[good]
+    def _in_stretch(self, stretch: Stretch, grade: int, more: IntArray,
+                    below: int) -> tuple[IntArray, IntArray, IntArray]:
+        phrase, message = self._places(grade, below)
         start, stop = stretch.shown[message], stretch.gone[message]
         rows = [more]
         for rendering, (since, until) in stretch.altered.items():
             is_changed, places = self._through(rendering)
             stop = np.where(is_changed[message], np.minimum(stop, since[message]), stop)
-            rows.append(_altered_rows(places[places[:, 2] >= grade], stretch, since, until))
+            kept = places[(places[:, 2] >= grade) & (places[:, 0] < below)]
+            rows.append(_altered_rows(kept, stretch, since, until))
         added = np.concatenate(rows)
         if len(added):
             phrase, start, stop = _merged(phrase, start, stop, added)
         start = np.maximum(np.maximum(start, self._on[phrase]), stretch.first)
         stop = np.minimum(np.minimum(stop, self._off[phrase]), stretch.stop)
         return _disjoint(phrase, start, stop)
+
+    def _places(self, grade: int, below: int) -> tuple[IntArray, IntArray]:
+        """Phrase and message of the places with at least a grade, of the phrases below a number."""
+        key = grade, below
+        if key not in self._chosen:
+            good = (self.grade >= grade) & (self.phrase < below)
+            self._chosen[key] = self.phrase[good], self.message[good]
+        return self._chosen[key]
 
     def _through(self, rendering: Rendering) -> tuple[Any, IntArray]:
         """Which messages a rendering changes, and rows of phrase, message and grade for what it leaves in them."""

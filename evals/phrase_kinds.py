@@ -6,14 +6,17 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from evals.phrases import NEGATIONS, WORD, Prepared, content_words, enough, flat, holds, is_word, tokens
+from evals.phrases import NEGATIONS, WORD, Prepared, content_words, enough, flat, holds, is_word, spelled, tokens
 
 _TURNED = re.compile(r"(?:\b(?:not|never|no longer)|n['’]t)\s+\w+")
+_WORDS = re.compile(r"\w+")
 _IN_PATH = frozenset("./@+~\\-")
 
 
 class Worded:
     """A phrase that is told by its content words."""
+
+    text: str
 
     @cached_property
     def indexed(self) -> frozenset[str]:
@@ -30,6 +33,11 @@ class Worded:
         """So many of the longest words that a text with enough of them has one of these."""
         longest = sorted(self.indexed, key=lambda w: (-len(w), w))
         return frozenset(longest[:len(longest) - self._need + 1]) if self._need else frozenset()
+
+    @property
+    def groups(self) -> list[tuple[list[str], int]]:
+        """All content words, of which enough are needed."""
+        return [(spelled(sorted(self.words), self.text), enough(len(self.words)))]
 
     def fits(self, words: set[str], summary: bool) -> bool:
         """Whether enough of the content words are there."""
@@ -132,6 +140,12 @@ class FilePath:
     def indexed(self) -> frozenset[str]:
         """All pieces."""
         return frozenset().union(*self._pieces)
+
+    @property
+    def groups(self) -> list[tuple[list[str], int]]:
+        """All words of the end of each path that must stand in a text."""
+        pieces = [_WORDS.findall(wanted) for wanted, _ in self._needles]
+        return [(p, len(p)) for p in pieces]
 
     def fits(self, words: set[str], summary: bool) -> bool:
         """Whether one of the paths has all its pieces there."""

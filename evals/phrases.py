@@ -6,7 +6,7 @@ A phrase grades a text: 0 it is not there, 1 its sense is (most of its words in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -130,8 +130,20 @@ class Phrase(Protocol):
     def indexed(self) -> frozenset[str]:
         """All indexed words that `fits` asks for."""
 
+    @property
+    def groups(self) -> Sequence[tuple[Sequence[str], int]]:
+        """Words as spelled in the phrase, and how many of them a text of a log has that holds it; one group will do."""
+
     def fits(self, words: set[str], summary: bool) -> bool:
         """Whether a text with these of the indexed words can hold the phrase."""
 
     def grade(self, prepared: Prepared, summary: bool) -> int:
         """0 absent, 1 its sense, 2 to the letter. `summary`: the text speaks for messages that left."""
+
+
+def spelled(words: Iterable[str], text: str) -> list[str]:
+    """Lower-case words as a text spells them first."""
+    spelling: dict[str, str] = {}
+    for token in _TOKEN.findall(text):
+        spelling.setdefault(token.lower(), token)
+    return [spelling.get(word, word) for word in words]

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evals.mentions import SENSE, Ask, Mentions, Pieces
+from evals.log_search import Ask
+from evals.mentions import SENSE, Mentions, Pieces
 from evals.phrases import Phrase
 from evals.planted_facts import KINDS, Fact, Kind, Value, facts, former, statement
 from evals.planting import Place, longer, place, planted

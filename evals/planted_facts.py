@@ -7,13 +7,14 @@ alone has lost it.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from evals.phrase_kinds import Rule
-from evals.phrases import WORD, Prepared, content_words, enough, flat, holds
+from evals.phrases import WORD, Prepared, content_words, enough, flat, holds, spelled
 
 Kind = Literal["rule", "budget", "project fact", "task state", "preference"]
 KINDS: tuple[Kind, ...] = ("rule", "budget", "project fact", "task state", "preference")
@@ -62,6 +63,11 @@ class Statement:
         """The same words."""
         return self.keys
 
+    @property
+    def groups(self) -> list[tuple[list[str], int]]:
+        """The words, of which enough are needed."""
+        return [(spelled(sorted(self.words), self.text), enough(len(self.words)))]
+
     def fits(self, words: set[str], summary: bool) -> bool:
         """Whether enough of the words are there."""
         return len(self.keys & words) >= enough(len(self.words)) - len(self.words) + len(self.keys)
@@ -91,6 +97,12 @@ class Value:
     def indexed(self) -> frozenset[str]:
         """The same word."""
         return self.keys
+
+    @property
+    def groups(self) -> list[tuple[list[str], int]]:
+        """All words of the value."""
+        words = re.findall(r"\w+", self.value)
+        return [(words, len(words))]
 
     def fits(self, words: set[str], summary: bool) -> bool:
         """Whether that word is there."""

@@ -50,6 +50,8 @@ class Presence:
     views: int
     stretches: tuple[Stretch, ...]
     placed: tuple[Placed, ...]
+    whole: bool = False
+    """Every view showed everything that had arrived, as it was recorded, and nothing besides."""
 
 
 def arrivals(log: Log) -> IntArray:
@@ -84,7 +86,7 @@ class _Follower:
 
     def __init__(self, arrival: IntArray, views: int) -> None:
         self._arrival, self._views = arrival, views
-        self._window = Window()
+        self._window, self._whole = Window(), True
         self._stretches: list[Stretch] = []
         self._open: dict[int, tuple[Inserted, int]] = {}
         self._placed: list[Placed] = []
@@ -102,6 +104,7 @@ class _Follower:
         grew = _only_grew(before, window)
         if grew and before.marks is window.marks:
             return
+        self._whole = self._whole and before.end == 0 and window.items == (Span(0, window.end),) and not window.marks
         if not grew:
             self._insertions(position, window.items)
         if not self._fits(position, before, window, grew):
@@ -120,6 +123,9 @@ class _Follower:
 
     def _mark(self, position: int, last: Window, window: Window) -> bool:
         if last.marks is window.marks:
+            return True
+        if (stop := _widened(last.marks, window.marks)) is not None:
+            self._alter(position, last.marks, window.marks, (stop, min(window.marks[0].stop, len(self._gone))))
             return True
         before, after = _ranges(last.marks), _ranges(window.marks)
         for rendering, ranges in before.items():
@@ -172,19 +178,27 @@ class _Follower:
         """Everything, when the last view has been taken."""
         self._insertions(self._views, ())
         self._close(self._views)
-        return Presence(self._views, tuple(self._stretches), tuple(self._placed))
+        return Presence(self._views, tuple(self._stretches), tuple(self._placed), self._whole)
 
 
 def _only_grew(old: Window, new: Window) -> bool:
     """Whether the new window shows what the old one did and everything that arrived since."""
-    if len(old.items) != len(new.items) or not old.items:
+    before, after = old.items, new.items
+    if not before or len(before) != len(after):
         return False
-    if any(a is not b for a, b in zip(old.items[:-1], new.items[:-1], strict=True)):
-        return False
-    a, b = old.items[-1], new.items[-1]
-    if isinstance(a, Span) and isinstance(b, Span) and a.start == b.start and a.stop == old.end:
-        return b.stop == new.end
-    return a is b and old.end == new.end
+    a, b = before[-1], after[-1]
+    if isinstance(a, Span) and isinstance(b, Span):
+        grew = a.start == b.start and a.stop == old.end and b.stop == new.end
+    else:
+        grew = a is b and old.end == new.end
+    return grew and (len(before) == 1 or before[:-1] == after[:-1])
+
+
+def _widened(old: tuple[Mark, ...], new: tuple[Mark, ...]) -> int | None:
+    """Where the only mark stopped that now stops later, the commonest change of all; None for any other."""
+    if len(old) != 1 or len(new) != 1 or old[0].start != new[0].start or old[0].stop > new[0].stop:
+        return None
+    return old[0].stop if old[0].rendering == new[0].rendering else None
 
 
 Ranges = list[tuple[int, int]]

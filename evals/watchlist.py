@@ -9,20 +9,23 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 from evals.actions import Action, actions
 from evals.artifacts import Artifact, artifacts, bare_names, distinct
 from evals.constraints import Constraint, constraints
 from evals.failures import Failure, Retry, failure, retries
-from evals.mentions import LETTER, NO_PIECES, SENSE, Ask, Mentions, Pieces, asked_per_view
+from evals.log_search import Ask
+from evals.mentions import LETTER, NO_PIECES, SENSE, Mentions, Pieces, asked_per_view
+from evals.needs import evidence
 from evals.phrase_kinds import FilePath, Task
 from evals.phrases import Phrase
 from evals.plans import Plan, plans
 from evals.presence import IntArray, Presence, arrivals, presence
 from replay.engine import Lane, Session
 
+T = TypeVar("T")
 Asked = tuple[int, int]
 """Positions `[first, stop)` of the views that a phrase matters in."""
 
@@ -58,8 +61,9 @@ class Watchlist:
     def __init__(self, session: Session) -> None:
         """Nothing is searched before it is asked for."""
         self._log, self._transcript = session.log, session.transcript
+        self._session = ref(session)
         self._followed: tuple[Lane, Presence] | None = None
-        self._pieces: dict[int, Pieces] = {}
+        self._pieces: dict[tuple[int, int], Pieces] = {}
         self._asked: dict[str, Any] = {}
         self.notes: dict[str, Any] = {}
         """What metrics worked out for the session and want to find again, by a name of their own."""
@@ -132,7 +136,8 @@ class Watchlist:
     @cached_property
     def mentions(self) -> Mentions:
         """The places of all phrases in the log."""
-        return Mentions(self._log, self._layout[1])
+        session = self._session()
+        return Mentions(self._log, self._layout[1], evidence(session).index if session else None)
 
     @cached_property
     def _layout(self) -> tuple[dict[str, Section], list[Ask]]:
@@ -191,10 +196,21 @@ class Watchlist:
         shown, where = self.presence(lane), self.sections[section]
         if not where.asked:
             return NO_PIECES
-        if grade not in self._pieces:
+        # To the letter only constraints are asked for, which come first.
+        below = where.stop if grade == LETTER else len(self.mentions)
+        if (grade, below) not in self._pieces:
             pinned = [n for n, c in enumerate(self.constraints) if c.pinned]
-            self._pieces[grade] = self.mentions.pieces(shown, grade, pinned)
-        return self._pieces[grade].of(where.first, where.stop)
+            self._pieces[grade, below] = self.mentions.pieces(shown, grade, pinned, below)
+        return self._pieces[grade, below].of(where.first, where.stop)
+
+    def once(self, lane: Lane, name: str, make: Callable[[], T]) -> T:
+        """What `make` gives; made once for all lanes that showed everything, since it must be the same for them."""
+        if not self.presence(lane).whole:
+            return make()
+        if name not in self.notes:
+            self.notes[name] = make()
+        made: T = self.notes[name]
+        return made
 
 
 def _named(artifact: Artifact, bare: frozenset[str]) -> FilePath:
@@ -216,7 +232,7 @@ def _open_tasks(states: Sequence[Plan], until: Callable[[int, int | None], Asked
     yield from (OpenTask(t, p.message, until(p.message, None)) for t, p in since.items())
 
 
-# A watchlist refers to the log and never to the session, so that both go when the session goes.
+# A watchlist holds the log and not the session, so that it goes when the session goes.
 _KNOWN: WeakKeyDictionary[Session, Watchlist] = WeakKeyDictionary()
 
 

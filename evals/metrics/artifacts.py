@@ -19,7 +19,11 @@ class ArtifactTrail:
     def measure(self, trial: Trial) -> Iterable[Measurement]:
         """Recall over all steps and at the last one, for changed and for read files, with their numbers."""
         found = watchlist(trial.session)
-        return [m for section in ("modified", "read") for m in _recall(trial, found, section)]
+        return found.once(trial.lane, self.name, lambda: _measured(trial, found))
+
+
+def _measured(trial: Trial, found: Watchlist) -> list[Measurement]:
+    return [m for section in ("modified", "read") for m in _recall(trial, found, section)]
 
 
 def _recall(trial: Trial, found: Watchlist, section: str) -> Iterator[Measurement]:

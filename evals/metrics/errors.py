@@ -20,15 +20,19 @@ class ErrorMemory:
     def measure(self, trial: Trial) -> Iterable[Measurement]:
         """Retries, those that failed again, the share whose failure is visible, and those that would not see it."""
         found = watchlist(trial.session)
-        again = sum(r.failed_again for r in found.retries)
-        counts = [Measurement(name="retries", value=len(found.retries)),
-                  Measurement(name="repeat_failures", value=again)]
-        names = ("error_memory_retention", "retries_hidden", "repeat_failures_hidden")
-        if not found.retries:
-            return [*counts, *(missing(n, "nothing that had failed was tried again") for n in names)]
-        hidden = list(hidden_retries(trial, found))
-        values = (1 - len(hidden) / len(found.retries), len(hidden), sum(r.failed_again for r in hidden))
-        return [*counts, *(Measurement(name=n, value=v) for n, v in zip(names, values, strict=True))]
+        return found.once(trial.lane, self.name, lambda: _measured(trial, found))
+
+
+def _measured(trial: Trial, found: Watchlist) -> list[Measurement]:
+    again = sum(r.failed_again for r in found.retries)
+    counts = [Measurement(name="retries", value=len(found.retries)),
+              Measurement(name="repeat_failures", value=again)]
+    names = ("error_memory_retention", "retries_hidden", "repeat_failures_hidden")
+    if not found.retries:
+        return [*counts, *(missing(n, "nothing that had failed was tried again") for n in names)]
+    hidden = list(hidden_retries(trial, found))
+    values = (1 - len(hidden) / len(found.retries), len(hidden), sum(r.failed_again for r in hidden))
+    return [*counts, *(Measurement(name=n, value=v) for n, v in zip(names, values, strict=True))]
 
 
 def hidden_retries(trial: Trial, found: Watchlist) -> Iterator[Retry]:

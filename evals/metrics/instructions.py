@@ -51,15 +51,19 @@ class Instructions:
     def measure(self, trial: Trial) -> Iterable[Measurement]:
         """Retention and its split, and the number of constraints lost at the last step."""
         found = watchlist(trial.session)
-        asked = sum(max(0, b - a) for a, b in found.sections["constraints"].asked)
-        count = Measurement(name="constraints", value=len(found.constraints))
-        if not asked:
-            reason = "no standing constraint was found" if not found.constraints else "no step follows the constraints"
-            return [count, *(missing(n, reason) for n in NAMES)]
-        visible, verbatim = (float(found.pieces(trial.lane, "constraints", g).steps(1 + len(found.constraints)).sum())
-                             for g in (SENSE, LETTER))
-        values = (visible / asked, verbatim / asked, (visible - verbatim) / asked, _permanent(found, trial))
-        return [count, *(Measurement(name=n, value=v) for n, v in zip(NAMES, values, strict=True))]
+        return found.once(trial.lane, self.name, lambda: _measured(trial, found))
+
+
+def _measured(trial: Trial, found: Watchlist) -> list[Measurement]:
+    asked = sum(max(0, b - a) for a, b in found.sections["constraints"].asked)
+    count = Measurement(name="constraints", value=len(found.constraints))
+    if not asked:
+        reason = "no standing constraint was found" if not found.constraints else "no step follows the constraints"
+        return [count, *(missing(n, reason) for n in NAMES)]
+    visible, verbatim = (float(found.pieces(trial.lane, "constraints", g).steps(1 + len(found.constraints)).sum())
+                         for g in (SENSE, LETTER))
+    values = (visible / asked, verbatim / asked, (visible - verbatim) / asked, _permanent(found, trial))
+    return [count, *(Measurement(name=n, value=v) for n, v in zip(NAMES, values, strict=True))]
 
 
 def _permanent(found: Watchlist, trial: Trial) -> int:

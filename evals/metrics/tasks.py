@@ -25,13 +25,17 @@ class OpenTasks:
     def measure(self, trial: Trial) -> Iterable[Measurement]:
         """Retention over all steps and at the last; share of steps whose newest visible plan is an old one, or none."""
         found = watchlist(trial.session)
-        if not found.plans:
-            return [missing(n, "the session has no todo or plan tool") for n in NAMES]
-        asked = found.asked("tasks")
-        seen = found.pieces(trial.lane, "tasks").per_view(found.views)
-        share = visible_share(seen, asked)
-        return [_or_missing(NAMES[0], share, "no step had an open item"), _last(seen, asked),
-                *_plans_shown(trial, found)]
+        return found.once(trial.lane, self.name, lambda: _measured(trial, found))
+
+
+def _measured(trial: Trial, found: Watchlist) -> list[Measurement]:
+    if not found.plans:
+        return [missing(n, "the session has no todo or plan tool") for n in NAMES]
+    asked = found.asked("tasks")
+    seen = found.pieces(trial.lane, "tasks").per_view(found.views)
+    share = visible_share(seen, asked)
+    return [_or_missing(NAMES[0], share, "no step had an open item"), _last(seen, asked),
+            *_plans_shown(trial, found)]
 
 
 def _or_missing(name: str, value: float | None, reason: str) -> Measurement:

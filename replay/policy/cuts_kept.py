@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from replay.blocks import Text
@@ -37,7 +37,8 @@ class KeepHeadAndTail:
     def cut(self, moment: Moment) -> Cut | Refusal:
         """Head and tail, or `everything_fits`."""
         seen = _visible(moment)
-        sizes = [events(moment.log.messages[i]) for i in seen]
+        sums = moment.log.sums(EVENTS)
+        sizes = [sums[i + 1] - sums[i] for i in seen]
         if sum(sizes) <= self.head + self.tail:
             return Refusal("everything_fits")
         begin = _forward(moment, _after(seen, sizes, self.head, moment.window.end))
@@ -47,9 +48,16 @@ class KeepHeadAndTail:
         return Cut(keep_from=keep_from, kept=_spans_below(moment, begin))
 
 
-def events(message: Message) -> int:
-    """Events that a message is made of."""
-    return max(1, len(message.calls) + len(message.results))
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Weighs a message by its events; system messages weigh nothing."""
+
+    def weights(self, messages: Sequence[Message]) -> list[int]:
+        """Events of each message."""
+        return [max(1, len(m.calls) + len(m.results)) if m.origin != "system" else 0 for m in messages]
+
+
+EVENTS = Events()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +91,11 @@ class RemoveShare:
         gone = self.removed(len(units))
         if not gone:
             return Refusal("too_few_messages")
-        begin = units[self.head]
+        # Where the original parts a call from its result the result stays with the call here.
+        begin = _forward(moment, units[self.head])
         keep_from = units[self.head + gone] if self.head + gone < len(units) else moment.window.end
         keep_from = moment.log.joints[keep_from]
-        if moment.log.joints[begin] != begin or keep_from <= begin:
+        if keep_from <= begin:
             return Refusal("no_boundary")
         return Cut(keep_from=keep_from, kept=_spans_below(moment, begin))
 

@@ -1,9 +1,9 @@
-"""Tool-result rules with a protected end and a minimum gain, and rules for reasoning and repeated reads."""
+"""Rules with a protected end and a minimum gain for tool results, and the rule for reasoning."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,7 +11,7 @@ from replay.policy.base import Moment, Refusal, check
 from replay.policy.estimators import Characters
 from replay.policy.renderings import NoReasoning
 from replay.policy.tool_results import Placeholder
-from replay.window import Chosen, Mark, Rendering
+from replay.window import Mark, Rendering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,52 +104,10 @@ class KeepReasoning:
         return (Mark(rendering, 0, stop),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewestReads:
-    """Shows only the newest read of each file; earlier results of the same path become a fixed text.
-
-    Imitates Cline's replacement of duplicate reads.
-    """
-
-    tools: tuple[str, ...] = ("read", "Read", "read_file", "read_files")
-    placeholder: Placeholder = field(default_factory=Placeholder, metadata={"part": "rendering"})
-
-    def words(self) -> str:
-        """The rule in words."""
-        return f"of several reads of a file all but the newest become “{self.placeholder.text}”"
-
-    def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
-        """A mark over the reads that were repeated, where there are new ones."""
-        stale = frozenset(self._repeated(moment))
-        held = next((m.rendering.indices for m in moment.window.marks if isinstance(m.rendering, Chosen)
-                     and m.rendering.rendering == self.placeholder), frozenset())
-        if stale <= held:
-            return Refusal("nothing_to_elide")
-        return (Mark(Chosen(self.placeholder, stale | held), 0, moment.window.end),)
-
-    def _repeated(self, moment: Moment) -> Iterator[int]:
-        """Log indices of results whose file a later visible call read again."""
-        paths: dict[str, str] = {}
-        latest: dict[str, int] = {}
-        for index in moment.window.indices():
-            message = moment.log.messages[index]
-            paths.update((c.id, path) for c in message.calls if c.name in self.tools and (path := _path(c.mapping)))
-            for result in (r for r in message.results if r.call_id in paths and len(message.results) == 1):
-                if paths[result.call_id] in latest:
-                    yield latest[paths[result.call_id]]
-                latest[paths[result.call_id]] = index
-
-
-def _path(arguments: Mapping[str, object]) -> str | None:
-    found = next((arguments[k] for k in ("path", "file_path", "filePath", "filename") if k in arguments), None)
-    return found if isinstance(found, str) else None
-
-
 def _done(moment: Moment, rendering: Rendering) -> int:
     """Log index below which a rendering is in force already."""
     return max((m.stop for m in moment.window.marks if m.rendering == rendering), default=0)
 
 
-TOOL_RULES: Mapping[str, type] = {"protect-newest-tokens": ProtectNewestTokens, "keep-reasoning": KeepReasoning,
-                                  "newest-reads": NewestReads}
+TOOL_RULES: Mapping[str, type] = {"protect-newest-tokens": ProtectNewestTokens, "keep-reasoning": KeepReasoning}
 """Names for `use = …` in a tool_results table."""

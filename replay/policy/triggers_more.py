@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replay.policy.base import Decision, Moment, check
-from replay.policy.cuts_kept import events
+from replay.policy.cuts_kept import EVENTS
 from replay.policy.triggers import Threshold
 
 
@@ -47,9 +47,7 @@ class EventCount:
 
     def decide(self, stage: str, measured: int | None, moment: Moment) -> Decision:
         """Whether there are more events than that; a summary is one."""
-        log = moment.log.messages
-        count = sum(events(log[i]) for i in moment.window.indices() if log[i].origin != "system")
-        count += len(moment.window.summaries())
+        count = moment.log.size(moment.window, EVENTS)
         reason = "events_exceeded" if count > self.more_than else "below_threshold"
         return Decision(stage=stage, fires=count > self.more_than, reason=reason, estimated_tokens=measured)
 

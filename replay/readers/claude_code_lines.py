@@ -86,6 +86,8 @@ def unknown(line: Line) -> str:
         return ""
     if kind == "system":
         return "" if (sub := _text(line.value, "subtype")) in _SYSTEM else f"system/{sub}"
+    if kind == "progress" and _is_broken(line):
+        return "progress/agent_progress without a user's or an assistant's message"
     if kind == "progress":
         return "" if (sub := _text(line.value.get("data"), "type")) in _PROGRESS else f"progress/{sub or '(no type)'}"
     if kind == "attachment":
@@ -110,6 +112,14 @@ def is_boundary(line: Line) -> bool:
 def is_summary(line: Line) -> bool:
     """Whether a user line holds the summary of a compaction."""
     return line.kind == "user" and line.value.get("isCompactSummary") is True
+
+
+def _is_broken(line: Line) -> bool:
+    """Whether a progress line holds a sub-agent's message that cannot be read."""
+    data = line.value.get("data")
+    if not isinstance(data, dict) or data.get("type") != "agent_progress":
+        return False
+    return bool(data.get("message")) and nested(line) is None
 
 
 def nested(line: Line) -> Line | None:

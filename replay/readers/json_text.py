@@ -77,7 +77,8 @@ def escaped(text: str) -> str:
 def reason_of(error: ValueError) -> str:
     """Why a text is not JSON, with the place in it."""
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
+        words = error.msg.removesuffix(" at")
+        return f"{words[:1].lower()}{words[1:]} at character {error.pos + 1}"
     return str(error)
 
 

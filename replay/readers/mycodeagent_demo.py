@@ -12,7 +12,7 @@ from replay.readers.common import leftover, not_an_object
 from replay.readers.mycodeagent_history import mapping, plain
 from replay.readers.mycodeagent_trace import TraceReader, summary_of
 from replay.readers.source import Record, Source
-from replay.transcript import Message, Text, Transcript
+from replay.transcript import Message, ReadNote, Text, Transcript
 
 
 def read_demo(source: Source) -> Transcript:
@@ -31,7 +31,8 @@ def read_demo(source: Source) -> Transcript:
 def _with_view(read: Transcript, view: list[Any]) -> Transcript:
     """The demo's last compaction, with the view that the document shows for it."""
     if not read.compactions:
-        return read
+        text = "the document shows a model view, but its trace holds no compaction that it could come from; left out"
+        return read.with_notes(ReadNote(code="missing-compaction", text=text)) if view else read
     shown = [mapping(message) for message in view]
     system = [plain(m.get("content")) for m in shown if m.get("role") == "system" and not summary_of(m)]
     last = read.compactions[-1]

@@ -38,7 +38,7 @@ def header(native: Native) -> dict[str, Any]:
     """The fields of a session's header, as the transcript takes them."""
     found: dict[str, Any] = {name: text(native.get(name)) for name in (
         "parent_session", "harness_version", "model", "cwd", "system_prompt")}
-    found |= {name: value for name in ("format", "session_id") if (value := text(native.get(name)))}
+    found |= {name: value for name in ("format", "session_id") if (value := text(native.get(name))) is not None}
     found |= {"window": count(native.get("window")), "outcome": _outcome(native.get("outcome")),
               "message_count": count(native.get("message_count")) or 0, "extra": mapping(native.get("extra"))}
     return found

@@ -164,9 +164,12 @@ class HistoryLog:
     def _response(self, item: Mapping[str, Any], text: str) -> list[Block]:
         self.pairing.respond()
         blocks: list[Block] = _thoughts(item)
-        calls = [part_call(c, self.pairing) for c in objects(item.get("tool_calls"))]
+        listed = item.get("tool_calls")
+        calls = [part_call(c, self.pairing) for c in objects(listed)]
+        if listed and (not isinstance(listed, list) or len(calls) < len(listed)):
+            self.notes.append(ReadNote(code="bad-block", text="tool calls that are no JSON objects; left out"))
         action = item.get("action")
-        if calls or not isinstance(action, str) or not action.strip():
+        if listed or not isinstance(action, str) or not action.strip():
             blocks += [*([Text(text=text)] if text else []), *calls]
         else:
             blocks += action_blocks(text, action, self.pairing.ids.call(f"action-{len(self.thread.steps) + 1}"))

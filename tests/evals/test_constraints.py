@@ -91,6 +91,11 @@ def test_not_taken_back(later: str) -> None:
     assert None is said("Never edit tests/.", later)[0].until
 
 
+def test_one_message_does_not_contradict_itself() -> None:
+    """What the same message says besides qualifies a rule; it does not end it."""
+    assert [None] == [c.until for c in said("Never edit tests/. You may edit tests/ of your own, of course.")]
+
+
 def test_a_new_number_replaces_the_old_one() -> None:
     """The same limit with another number supersedes the first."""
     made = said("Keep every line under 80 characters.", "Keep every line under 100 characters.")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.mentions import LETTER, SENSE, Ask, Mentions
+from evals.log_search import Ask
+from evals.mentions import LETTER, SENSE, Mentions
 from evals.phrase_kinds import Task
 from evals.phrases import Prepared, searchable
 from evals.presence import Presence, arrivals, intact, minus, presence

@@ -335,6 +335,11 @@ def strings_of(data: bytes) -> Counter[str]:
     return found
 
 
+def written(transcripts: tuple[Transcript, ...]) -> bytes:
+    """Sessions in our own format."""
+    return b"".join(json_bytes(record) + b"\n" for record in session_records(transcripts))
+
+
 def render_all(transcript: Transcript) -> None:
     """Render the recorded view of every step in each shape."""
     session = Session(transcript, FixedCounter((10,) * len(transcript.messages)))
@@ -351,6 +356,8 @@ def check(seed: Seed, format: str, steps: list[tuple[Mutation, int, int]]) -> No
     with deadline(LONGEST_SECONDS):
         for transcript in (*attempt(data), *(found := attempt(data, format))):
             render_all(transcript)
+        copy = written(found)
+        assert copy == written(attempt(copy, "rewindow") if found else ())
     if len(steps) > 1:
         return
     if seed.is_lines and steps[0][0] in (KEEPING if b'"$rewindTo"' in seed.data else LINE_MUTATIONS):

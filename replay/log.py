@@ -17,7 +17,10 @@ CLASSES = ("system", "user", "assistant", "tool", "summary", "injected")
 
 
 class Ruler(Protocol):
-    """Gives each message of a log a weight; a window's weight is the sum."""
+    """Gives each message of a log a weight; a window's weight is the sum.
+
+    One with a true attribute `apart` weighs a message by itself, whatever stands around it.
+    """
 
     def weights(self, messages: Sequence[Message]) -> list[int]:
         """Weights in order. Equal rulers must give equal weights: they are used as keys."""
@@ -38,10 +41,12 @@ class Log:
         self._sums_by_identity: dict[tuple[int, int], tuple[Ruler, Rendering | None, list[int]]] = {}
         self._class_sums: dict[Rendering | None, dict[str, list[int]]] = {}
         self._rendered: dict[Rendering, tuple[Message, ...]] = {}
+        self._rendered_by_identity: dict[int, tuple[Rendering, tuple[Message, ...]]] = {}
         self._changed: dict[Rendering, list[int]] = {}
-        self._rendered_digests: dict[tuple[Rendering, int], bytes] = {}
+        self._changed_by_identity: dict[int, tuple[Rendering, list[int]]] = {}
+        self._rendered_digests: dict[tuple[int, int], bytes] = {}
         self._ordinals: dict[str, int] = {}
-        self._inserted: dict[tuple[Ruler, int], tuple[Inserted, int]] = {}
+        self._inserted: dict[tuple[int, int], tuple[Ruler, Inserted, int]] = {}
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -53,15 +58,23 @@ class Log:
 
     def rendered(self, rendering: Rendering) -> tuple[Message, ...]:
         """The whole log as a rendering shows it."""
+        quick = self._rendered_by_identity.get(id(rendering))
+        if quick is not None and quick[0] is rendering:
+            return quick[1]
         if rendering not in self._rendered:
             self._rendered[rendering] = tuple(map(rendering.render, self.messages))
+        self._rendered_by_identity[id(rendering)] = (rendering, self._rendered[rendering])
         return self._rendered[rendering]
 
     def changed(self, rendering: Rendering) -> list[int]:
         """Prefix counts of the messages that a rendering changes: entry i counts those below i."""
+        quick = self._changed_by_identity.get(id(rendering))
+        if quick is not None and quick[0] is rendering:
+            return quick[1]
         if rendering not in self._changed:
             pairs = zip(self.messages, self.rendered(rendering), strict=True)
             self._changed[rendering] = _prefix(int(a is not b) for a, b in pairs)
+        self._changed_by_identity[id(rendering)] = (rendering, self._changed[rendering])
         return self._changed[rendering]
 
     def sums(self, ruler: Ruler, rendering: Rendering | None = None) -> list[int]:
@@ -72,15 +85,30 @@ class Log:
             return quick[2]
         key = (ruler, rendering)
         if key not in self._sums:
-            shown = self.messages if rendering is None else self.rendered(rendering)
-            self._sums[key] = _prefix(ruler.weights(shown))
+            self._sums[key] = _prefix(self._weights(ruler, rendering))
         self._sums_by_identity[id(ruler), id(rendering)] = (ruler, rendering, self._sums[key])
         return self._sums[key]
 
+    def _weights(self, ruler: Ruler, rendering: Rendering | None) -> list[int]:
+        """Weights of the log in one form; where each message is weighed apart only what is changed is weighed anew."""
+        if rendering is None:
+            return ruler.weights(self.messages)
+        shown = self.rendered(rendering)
+        if not getattr(ruler, "apart", False):
+            return ruler.weights(shown)
+        plain = self.sums(ruler)
+        weights = [plain[i + 1] - plain[i] for i in range(len(shown))]
+        changed = [i for i, message in enumerate(shown) if message is not self.messages[i]]
+        for index, weight in zip(changed, ruler.weights([shown[i] for i in changed]), strict=True):
+            weights[index] = weight
+        return weights
+
     def size(self, window: Window, ruler: Ruler | None = None) -> int:
         """Weight of a window under a ruler (default: tokens)."""
-        ruler = ruler or self.tokens
-        return sum(self.item_size(item, window.marks, ruler) for item in window.items)
+        ruler, marks, total = ruler or self.tokens, window.marks, 0
+        for item in window.items:
+            total += self.item_size(item, marks, ruler)
+        return total
 
     def item_size(self, item: Item, marks: tuple[Mark, ...], ruler: Ruler) -> int:
         """Weight of one item of a window."""
@@ -97,12 +125,12 @@ class Log:
 
     def inserted_size(self, item: Inserted, ruler: Ruler) -> int:
         """Weight of an inserted message; a modelled size counts as it stands under the token ruler."""
-        key = (ruler, id(item))
+        key = (id(ruler), id(item))
         known = self._inserted.get(key)
-        if known is not None and known[0] is item:
-            return known[1]
+        if known is not None and known[0] is ruler and known[1] is item:
+            return known[2]
         size = item.tokens if item.tokens is not None and ruler == self.tokens else ruler.weights([item.message])[0]
-        self._inserted[key] = (item, size)
+        self._inserted[key] = (ruler, item, size)
         return size
 
     def by_class(self, window: Window) -> dict[str, int]:
@@ -143,7 +171,8 @@ class Log:
         plain, message = self.digests[index], self.rendered(rendering)[index]
         if message is self.messages[index]:
             return plain
-        key = (rendering, index)
+        # Equal renderings share the message, so its identity stands for the rendering without hashing its settings.
+        key = (id(message), index)
         if key not in self._rendered_digests:
             self._rendered_digests[key] = digest(message, self._ordinals)
         return self._rendered_digests[key]
@@ -197,6 +226,8 @@ class Log:
 
 class _TokenRuler:
     """Weighs messages by the session's counter."""
+
+    apart = True
 
     def __init__(self, counter: MessageCounter) -> None:
         self.counter = counter

@@ -107,10 +107,15 @@ class Window:
         """With a mark on top, or the mark of the same rendering widened where both touch."""
         marks = list(self.marks)
         for position, old in enumerate(marks):
-            if old.rendering == mark.rendering and old.start <= mark.stop and mark.start <= old.stop:
+            same = old.rendering is mark.rendering or old.rendering == mark.rendering
+            if same and old.start <= mark.stop and mark.start <= old.stop:
                 marks[position] = Mark(old.rendering, min(old.start, mark.start), max(old.stop, mark.stop))
                 return Window(self.items, tuple(marks), self.end)
         return Window(self.items, (*marks, mark), self.end)
+
+    def rendered_to(self, rendering: Rendering) -> int:
+        """Log index below which a rendering is in force; 0 where it is not."""
+        return max([m.stop for m in self.marks if m.rendering is rendering or m.rendering == rendering], default=0)
 
     def indices(self) -> Iterator[int]:
         """The log indices that are visible, in view order."""
@@ -166,13 +171,20 @@ def joined(items: Iterable[Item]) -> tuple[Item, ...]:
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The same log indices in as few ranges as there can be, in order."""
+    given = list(spans)
+    if len(given) < 2:
+        return tuple(given)
     found: list[Span] = []
-    for span in sorted(spans, key=lambda s: s.start):
+    for span in sorted(given, key=_start):
         if found and span.start <= found[-1].stop:
             found[-1] = Span(found[-1].start, max(found[-1].stop, span.stop))
         else:
             found.append(span)
     return tuple(found)
+
+
+def _start(span: Span) -> int:
+    return span.start
 
 
 def spoken_for(window: Window) -> tuple[Span, ...]:
@@ -182,6 +194,8 @@ def spoken_for(window: Window) -> tuple[Span, ...]:
 
 def rendering_at(marks: tuple[Mark, ...], index: int) -> Rendering | None:
     """What a log message is shown through; None: verbatim."""
+    if len(marks) == 1:
+        return marks[0].rendering if marks[0].start <= index < marks[0].stop else None
     found = tuple(mark.rendering for mark in marks if mark.start <= index < mark.stop)
     if len(found) < 2:
         return found[0] if found else None
@@ -191,11 +205,28 @@ def rendering_at(marks: tuple[Mark, ...], index: int) -> Rendering | None:
 def pieces(marks: tuple[Mark, ...], start: int, stop: int) -> Iterator[tuple[int, int, Rendering | None]]:
     """The range `[start, stop)` cut where the marks change: start, stop and rendering of each piece, in order."""
     if not marks:
-        yield from [(start, stop, None)] if start < stop else []
+        if start < stop:
+            yield start, stop, None
+        return
+    if len(marks) == 1:
+        yield from _one_mark(marks[0], start, stop)
         return
     inside = {border for mark in marks for border in (mark.start, mark.stop) if start < border < stop}
     for low, high in pairwise(sorted({start, stop, *inside})):
         yield low, high, rendering_at(marks, low)
+
+
+def _one_mark(mark: Mark, start: int, stop: int) -> Iterator[tuple[int, int, Rendering | None]]:
+    low, high = max(start, mark.start), min(stop, mark.stop)
+    if low >= high:
+        if start < stop:
+            yield start, stop, None
+        return
+    if start < low:
+        yield start, low, None
+    yield low, high, mark.rendering
+    if high < stop:
+        yield high, stop, None
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -69,6 +70,8 @@ def _lost(moment: Moment, items: tuple[Item, ...]) -> tuple[int, ...]:
 
 def _minus(spans: tuple[Span, ...], kept: tuple[Item, ...]) -> tuple[Span, ...]:
     """The log ranges without what kept items hold or stand for."""
+    if not kept:
+        return spans
     stay = merged(s for item in kept for s in ((item,) if isinstance(item, Span) else item.covers))
     found: list[Span] = []
     for span in spans:
@@ -95,7 +98,8 @@ def _whole(cut: Cut | Refusal, moment: Moment) -> Cut | Refusal:
     """The cut where it parts no call from its result: where a prompt stands between them it moves back to the call."""
     if isinstance(cut, Refusal):
         return cut
-    return replace(cut, keep_from=moment.log.joints[cut.keep_from])
+    whole = moment.log.joints[cut.keep_from]
+    return cut if whole == cut.keep_from else replace(cut, keep_from=whole)
 
 
 def elide(stage: Stage, moment: Moment) -> Compacted | Refusal:
@@ -107,7 +111,7 @@ def elide(stage: Stage, moment: Moment) -> Compacted | Refusal:
         return marks
     window, elided = moment.window, set[int]()
     for mark in marks:
-        done = max((m.stop for m in moment.window.marks if m.rendering == mark.rendering), default=0)
+        done = window.rendered_to(mark.rendering)
         counts = moment.log.changed(mark.rendering)
         visible = spans_before(spans_after(window.items, done), mark.stop)
         elided.update(i for s in visible for i in range(s.start, s.stop) if counts[i + 1] > counts[i])
@@ -117,16 +121,23 @@ def elide(stage: Stage, moment: Moment) -> Compacted | Refusal:
 
 def _split_pinned(moment: Moment, spans: tuple[Span, ...]) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """System messages stay whatever is cut; the rest of the spans goes."""
+    if not moment.log.pinned:
+        return (), spans
     pinned: list[Span] = []
     gone: list[Span] = []
     for span in spans:
         start = span.start
-        for index in (i for i in moment.log.pinned if span.start <= i < span.stop):
+        for index in _within(moment.log.pinned, span):
             gone.append(Span(start, index))
             pinned.append(Span(index, index + 1))
             start = index + 1
         gone.append(Span(start, span.stop))
     return tuple(pinned), tuple(s for s in gone if s.stop > s.start)
+
+
+def _within(indices: list[int], span: Span) -> list[int]:
+    """Those of sorted log indices that lie in a range."""
+    return indices[bisect_left(indices, span.start):bisect_left(indices, span.stop)]
 
 
 def _input(stage: Stage, moment: Moment, cut: Cut) -> tuple[Span, ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from replay.log import Log
 from replay.policy.base import Cut, Moment, Refusal, check
 from replay.policy.estimators import Characters
-from replay.window import Span, pieces
+from replay.policy.tails import fitting
+from replay.window import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,45 +49,26 @@ class KeepTokens:
     """
 
     tail_tokens: int = 20_000
+    share: float | None = None
+    """Fraction of the window, rounded down, in the place of `tail_tokens`."""
     boundary: Literal["turn", "response-or-prompt"] = "response-or-prompt"
     estimator: Characters = field(default_factory=Characters, metadata={"part": "estimator"})
 
     def __post_init__(self) -> None:
         """Refuse a negative number."""
         check(self, "tail_tokens", self.tail_tokens >= 0, "0 or more tokens")
+        check(self, "share", self.share is None or 0 < self.share <= 1, "a fraction of the window, above 0, at most 1")
 
     def cut(self, moment: Moment) -> Cut | Refusal:
         """The boundary at or before the raw cut, or the reason why everything stays."""
-        raw = self._raw_cut(moment)
+        room = self.tail_tokens if self.share is None else int(moment.capacity.window * self.share)
+        raw = fitting(moment, self.estimator, room)
         if raw is None:
             return Refusal("everything_fits")
         if raw >= moment.window.end:
             return Cut(keep_from=moment.window.end)
         index = self._snap(moment, raw)
         return Refusal("no_boundary") if index is None else Cut(keep_from=index)
-
-    def _raw_cut(self, moment: Moment) -> int | None:
-        """Log index where the largest fitting tail begins; None when the whole window fits."""
-        total, cut = 0, moment.window.end
-        for index, size in self._backwards(moment):
-            total += size
-            if total > self.tail_tokens:
-                return cut
-            cut = cut if index is None else index
-        return None
-
-    def _backwards(self, moment: Moment) -> Iterator[tuple[int | None, int]]:
-        """Sizes from the end, with the log index where a request or a range begins."""
-        log, marks = moment.log, moment.window.marks
-        for item in reversed(moment.window.items):
-            if not isinstance(item, Span):
-                yield None, log.inserted_size(item, self.estimator)
-                continue
-            for start, stop, rendering in reversed(list(pieces(marks, item.start, item.stop))):
-                sums = log.sums(self.estimator, rendering)
-                for index in range(stop - 1, start - 1, -1):
-                    begins = log.requests[index] == index or index == item.start
-                    yield index if begins else None, sums[index + 1] - sums[index]
 
     def _snap(self, moment: Moment, raw: int) -> int | None:
         first = next((i for i in moment.window.indices()), raw)
@@ -131,11 +113,17 @@ class KeepMessages:
 
     def cut(self, moment: Moment) -> Cut | Refusal:
         """The cut, or `everything_fits`."""
-        indices = list(moment.window.indices())
-        if len(indices) <= self.messages:
+        spans = [item for item in moment.window.items if isinstance(item, Span)]
+        index, left = moment.window.end, self.messages
+        for span in reversed(spans):
+            if left < span.stop - span.start:
+                index = span.stop - left if left else index
+                break
+            index, left = span.start, left - (span.stop - span.start)
+        else:
             return Refusal("everything_fits")
-        index = moment.log.joints[indices[-self.messages] if self.messages else moment.window.end]
-        return Cut(keep_from=index) if index > indices[0] else Refusal("no_boundary")
+        index = moment.log.joints[index]
+        return Cut(keep_from=index) if index > spans[0].start else Refusal("no_boundary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from replay.policy.base import Cut, Moment, Refusal, check
 from replay.policy.estimators import Characters
-from replay.window import Span, pieces
+from replay.policy.tails import filling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,29 +47,11 @@ class KeepTokensForward:
                    turn_start=_turn_start(moment, keep_from, visible))
 
     def _place(self, moment: Moment, start: int, points: list[int]) -> int:
-        filled = self._filled(moment, start)
+        filled = filling(moment, self.estimator, self.tail_tokens, start)
         if filled is None:
             return points[0]
         behind = next((p for p in points if p >= filled), None)
         return behind if behind is not None else points[0 if self.no_point == "first" else -1]
-
-    def _filled(self, moment: Moment, start: int) -> int | None:
-        """Log index of the message that fills the budget; None where everything is below it."""
-        total = 0
-        for index, size in self._backwards(moment, start):
-            total += size
-            if size and total >= self.tail_tokens:
-                return index
-        return None
-
-    def _backwards(self, moment: Moment, start: int) -> Iterator[tuple[int, int]]:
-        for item in reversed(moment.window.items):
-            if not isinstance(item, Span):
-                continue
-            for low, high, rendering in reversed(list(pieces(moment.window.marks, item.start, item.stop))):
-                sums = moment.log.sums(self.estimator, rendering)
-                for index in range(high - 1, max(low, start) - 1, -1):
-                    yield index, sums[index + 1] - sums[index]
 
 
 def _turn_start(moment: Moment, keep_from: int, visible: list[int]) -> int | None:

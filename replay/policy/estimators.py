@@ -51,6 +51,11 @@ class Characters:
         """Refuse what cannot be divided by."""
         check(self, "divisor", self.divisor > 0, "a positive number")
 
+    @property
+    def apart(self) -> bool:
+        """Whether a message weighs the same whatever stands around it."""
+        return self.unit == "message"
+
     def weights(self, messages: Sequence[Message]) -> list[int]:
         """Characters of each message (floor-total), or tokens of each (rounding for each)."""
         chars = [self._chars(m) for m in messages]
@@ -66,6 +71,12 @@ class Characters:
         if self.rounding == "floor-total":
             return (size + extra_chars) // self.divisor
         return size + extra_chars // self.divisor
+
+    def tokens_of(self, log: Log, start: int, stop: int) -> int:
+        """Estimated tokens of the log messages `[start, stop)` as they came in."""
+        sums = log.sums(self)
+        size = sums[stop] - sums[start]
+        return size // self.divisor if self.rounding == "floor-total" else size
 
     def _rounded(self, chars: int) -> int:
         return chars // self.divisor if self.rounding == "floor-each" else -(-chars // self.divisor)

@@ -102,7 +102,8 @@ def _cut(cut: Any) -> str:
         return f"the newest {cut.rounds} rounds stay"
     if isinstance(cut, KeepTokens):
         place = "a prompt" if cut.boundary == "turn" else "a response or a prompt"
-        return f"about {cut.tail_tokens:,} recent tokens stay, cut back to {place}"
+        tail = f"{cut.tail_tokens:,}" if cut.share is None else f"{cut.share:.0%} of the window in"
+        return f"about {tail} recent tokens stay, cut back to {place}"
     if isinstance(cut, KeepTokensForward):
         second = "" if cut.base == "tail" else ", counted from behind the last compaction"
         return f"about {cut.tail_tokens:,} recent tokens stay, cut forward to a message that is no tool result{second}"

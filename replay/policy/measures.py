@@ -8,7 +8,6 @@ from typing import Literal
 
 from replay.policy.base import Moment
 from replay.policy.estimators import Characters
-from replay.window import Span, Window
 
 ESTIMATOR = {"part": "estimator"}
 
@@ -62,8 +61,8 @@ class Reported:
         if not self.trailing:
             return extra
         # The response itself was reported as output; what arrived after it is estimated.
-        since = Window((Span(min(moment.told.end + 1, moment.window.end), moment.window.end),), (), moment.window.end)
-        return extra + self.estimator.tokens(moment.log, since)
+        end = moment.window.end
+        return extra + self.estimator.tokens_of(moment.log, min(moment.told.end + 1, end), end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

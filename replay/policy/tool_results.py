@@ -83,7 +83,7 @@ class KeepNewestResults:
 
 def _fresh_mark(moment: Moment, placeholder: Placeholder, stop: int) -> tuple[Mark, ...] | Refusal:
     """A mark over everything visible below `stop`, unless nothing new would change."""
-    done = max((m.stop for m in moment.window.marks if m.rendering == placeholder), default=0)
+    done = moment.window.rendered_to(placeholder)
     counts = moment.log.changed(placeholder)
     if stop <= done or counts[stop] == counts[done]:
         return Refusal("nothing_to_elide")

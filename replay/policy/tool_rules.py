@@ -13,6 +13,8 @@ from replay.policy.renderings import NoReasoning
 from replay.policy.tool_results import Placeholder
 from replay.window import Mark, Rendering
 
+_NO_REASONING = NoReasoning()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectNewestTokens:
@@ -45,7 +47,7 @@ class ProtectNewestTokens:
 
     def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
         """A mark up to the line, or why nothing is changed."""
-        done = _done(moment, self.rendering)
+        done = moment.window.rendered_to(self.rendering)
         stop = self._line(moment, done)
         sums, counts = moment.log.sums(self.estimator), moment.log.changed(self.rendering)
         fresh = [i for i in moment.window.indices() if done <= i < stop and counts[i + 1] > counts[i]]
@@ -97,16 +99,10 @@ class KeepReasoning:
         starts = moment.log.rounds
         position = bisect_left(starts, moment.window.end) - self.turns
         stop = moment.window.end if not self.turns else starts[position] if position >= 0 else 0
-        rendering = NoReasoning()
-        counts, done = moment.log.changed(rendering), _done(moment, rendering)
+        counts, done = moment.log.changed(_NO_REASONING), moment.window.rendered_to(_NO_REASONING)
         if stop <= done or counts[stop] == counts[done]:
             return Refusal("nothing_to_elide")
-        return (Mark(rendering, 0, stop),)
-
-
-def _done(moment: Moment, rendering: Rendering) -> int:
-    """Log index below which a rendering is in force already."""
-    return max((m.stop for m in moment.window.marks if m.rendering == rendering), default=0)
+        return (Mark(_NO_REASONING, 0, stop),)
 
 
 TOOL_RULES: Mapping[str, type] = {"protect-newest-tokens": ProtectNewestTokens, "keep-reasoning": KeepReasoning}

@@ -18,7 +18,7 @@ from evals.trial import Settings
 from replay.engine import Session
 from replay.find import find
 from replay.policy.base import Capacity
-from replay.policy.load import policy
+from replay.policy.load import policy, preset_names
 from replay.readers import read
 from replay.tokens import TokenCounter, Tokenizer, tokenizer
 from replay.view import render
@@ -86,6 +86,29 @@ def _replay(transcript: Any) -> None:
     session = Session(transcript, TokenCounter(tokenizer("o200k_base")))
     for name in POLICIES:
         session.replay(policy(name), CAPACITY)
+
+
+def test_the_mean_preset_against_full_history(benchmark: Any, say: Any) -> None:
+    """On a 10,000-step session the mean preset's lane costs at most 1.5 × that of full history per step."""
+    session = Session(SHARED.long_session(10_000), TokenCounter(tokenizer("o200k_base")))
+    lane_seconds(session, "full-history")
+    floor_seconds = min(lane_seconds(session, "full-history") for _ in range(3))
+    ratios = {name: lane_seconds(session, name) / floor_seconds for name in preset_names()}
+    benchmark.pedantic(lambda: lane_seconds(session, "full-history"), rounds=1)
+    mean = statistics.fmean(ratios.values())
+    slow = ", ".join(f"{name} {ratios[name]:.1f}" for name in sorted(ratios, key=lambda n: -ratios[n])[:5])
+    say(f"lane of the mean of {len(ratios)} presets against full history on 10,000 steps: {mean:.2f} (at most 1.5); "
+        f"slowest {slow}")
+
+    assert mean <= 1.5
+
+
+def lane_seconds(session: Session, name: str) -> float:
+    """Processor time of one lane, what it computes from the log for the first time included."""
+    chosen = policy(name)
+    started = time.process_time()
+    session.replay(chosen, CAPACITY)
+    return time.process_time() - started
 
 
 def test_memory_of_a_long_session(say: Any, benchmark: Any) -> None:

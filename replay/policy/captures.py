@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from replay.policy.base import Capacity
+from replay.policy.capture_run import Run
+from replay.policy.captures_more import MORE_RUNS
 from replay.readers.common import whole
 from replay.readers.native import mapping
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A preset with a run's settings."""
-
-    preset: str
-    capacity: Capacity
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Overrides of the preset, by the end of their dotted path."""
-
-    @property
-    def policy_name(self) -> str:
-        """The preset with its overrides, as `replay.policy.load.policy` takes it."""
-        given = ",".join(f"{key}={_literal(value)}" for key, value in self.settings.items())
-        return f"{self.preset}:{given}" if given else self.preset
-
-
-def _literal(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def pi(config: Mapping[str, Any]) -> Run:
@@ -48,7 +29,7 @@ def mycodeagent(config: Mapping[str, Any]) -> Run:
                settings={"rounds": int(rounds)} if rounds.isdigit() else {})
 
 
-RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"pi": pi, "mycodeagent": mycodeagent}
+RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"pi": pi, "mycodeagent": mycodeagent, **MORE_RUNS}
 """A capture's harness, as its config.json names it, to what replays it; None where no preset covers the run."""
 
 

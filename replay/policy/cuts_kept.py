@@ -117,6 +117,8 @@ class KeepPrompts:
 
     tokens: int = 20_000
     mark: str = "…{removed} tokens truncated…"
+    context: bool = False
+    """What the program injected in front of the first prompt stays too and takes none of the tokens."""
     estimator: Characters = field(default_factory=Characters, metadata={"part": "estimator"})
 
     def __post_init__(self) -> None:
@@ -125,13 +127,15 @@ class KeepPrompts:
 
     def words(self) -> str:
         """The rule in words."""
-        return f"of the person's messages the newest {self.tokens:,} tokens stay, nothing else"
+        rest = "with the context in front of the first" if self.context else "nothing else"
+        return f"of the person's messages the newest {self.tokens:,} tokens stay, {rest}"
 
     def cut(self, moment: Moment) -> Cut | Refusal:
         """Nothing but prompts stays."""
         if not any(moment.window.indices()) and not moment.window.message_count():
             return Refusal("no_messages_to_compact")
-        return Cut(keep_from=moment.window.end, kept=tuple(reversed(list(self._kept(moment)))))
+        context = _context(moment) if self.context else ()
+        return Cut(keep_from=moment.window.end, kept=(*context, *reversed(list(self._kept(moment)))))
 
     def _kept(self, moment: Moment) -> list[Item]:
         """The newest prompts, newest first."""
@@ -191,6 +195,14 @@ def _prompts(moment: Moment) -> list[Item]:
         rounds = (i for i in reversed(range(item.start, item.stop)) if _is_prompt(moment.log.messages[i]))
         found += [Span(i, i + 1) for i in rounds]
     return found
+
+
+def _context(moment: Moment) -> tuple[Span, ...]:
+    """What the program injected in front of the first prompt, as far as the window holds it."""
+    first = next((i for i in moment.log.rounds if i >= moment.floor), moment.window.end)
+    messages = moment.log.messages
+    return tuple(Span(i, i + 1) for i in sorted(moment.window.indices()) if i < first
+                 and messages[i].origin == "injected")
 
 
 def _is_prompt(message: Message) -> bool:

@@ -60,6 +60,7 @@ def _measure(measure: Any) -> str:
 def _trigger(trigger: Any, measured: str) -> str:
     if isinstance(trigger, Threshold):
         level = f"{trigger.tokens:,} tokens" if trigger.tokens is not None else _share(trigger.at)
+        level += " without the output reserve" if trigger.base == "usable" else ""
         reserve = f" less {trigger.reserve:,}" if trigger.reserve else ""
         verb = "reach" if trigger.comparison == ">=" else "exceed"
         least = f", with at least {trigger.minimum_messages} messages" if trigger.minimum_messages else ""

@@ -9,7 +9,9 @@ from replay.policy.cuts import CUTS
 from replay.policy.cuts_forward import FORWARD_CUTS
 from replay.policy.cuts_kept import KEPT_CUTS
 from replay.policy.estimators import ESTIMATORS
+from replay.policy.estimators_json import JSON_ESTIMATORS
 from replay.policy.exchanges import EXCHANGES
+from replay.policy.handoff import HAND_OFFS
 from replay.policy.measures import MEASURES
 from replay.policy.reactive import REACTIVE_RULES
 from replay.policy.reinjection import REINJECTIONS
@@ -18,16 +20,17 @@ from replay.policy.replacements import REPLACEMENTS
 from replay.policy.tool_results import RENDERINGS, TOOL_RESULT_RULES
 from replay.policy.tool_rules import TOOL_RULES
 from replay.policy.triggers import TRIGGERS
+from replay.policy.triggers_asked import ASKED_TRIGGERS
 from replay.policy.triggers_more import MORE_TRIGGERS
 
 PARTS: Mapping[str, Mapping[str, type]] = {
-    "estimator": ESTIMATORS,
+    "estimator": {**ESTIMATORS, **JSON_ESTIMATORS},
     "measure": MEASURES,
-    "trigger": {**TRIGGERS, **MORE_TRIGGERS},
+    "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS},
     "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS},
     "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES},
     "rendering": {**RENDERINGS, **MORE_RENDERINGS},
-    "replacement": {**REPLACEMENTS, **EXCHANGES},
+    "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS},
     "appendix": APPENDICES,
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,

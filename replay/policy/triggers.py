@@ -29,6 +29,8 @@ class Threshold:
     """Tokens taken off the level."""
     comparison: Literal[">=", ">"] = ">="
     minimum_messages: int = 0
+    base: Literal["window", "usable"] = "window"
+    """`usable`: the window less the output reserve stands for the window."""
 
     def __post_init__(self) -> None:
         """Refuse a level outside of the window."""
@@ -40,7 +42,8 @@ class Threshold:
         """The level in tokens."""
         if self.tokens is not None:
             return self.tokens - self.reserve
-        return math.floor(moment.capacity.window * (1.0 if self.at is None else self.at)) - self.reserve
+        whole = moment.capacity.window if self.base == "window" else moment.capacity.usable
+        return math.floor(whole * (1.0 if self.at is None else self.at)) - self.reserve
 
     def decide(self, stage: str, measured: int | None, moment: Moment) -> Decision:
         """Whether the level is reached, with both numbers."""

@@ -1,0 +1,35 @@
+"""Settings of captured runs of Codex, OpenCode, Gemini CLI and Qwen Code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from replay.policy.base import Capacity
+from replay.policy.capture_run import Run
+from replay.readers.common import whole
+from replay.readers.native import mapping, objects
+
+_LIMIT = re.compile(r"^model_auto_compact_token_limit\s*=\s*(\d+)", re.MULTILINE)
+
+
+def codex(config: Mapping[str, Any]) -> Run:
+    """Codex: the limit of its settings file, and where the person asked for a compaction."""
+    window = whole(config.get("window"))
+    found = _LIMIT.search(str(mapping(config.get("harness_config_files")).get(".codex/config.toml")))
+    level = int(found[1]) if found else window * 9 // 10
+    return Run(preset="codex", capacity=Capacity(window=window),
+               settings={"at": level / window, "trigger.before_prompts": _asked(config)})
+
+
+def _asked(config: Mapping[str, Any]) -> list[int]:
+    """Numbers of the prompts in front of which `/compact` was typed."""
+    typed = [a for command in objects(config.get("commands")) for a in command.get("argv") or ()]
+    prompts = [p for p in config.get("prompts") or () if isinstance(p, str)]
+    said = [a for a in typed if a == "/compact" or a in prompts]
+    return [1 + sum(b != "/compact" for b in said[:i]) for i, a in enumerate(said) if a == "/compact"]
+
+
+MORE_RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"codex": codex}
+"""A capture's harness to what replays it."""

@@ -103,6 +103,8 @@ class Cut:
     """`window`: what the window holds is summarised; `raw`: the log from the floor on."""
     start: int = 0
     """Of what goes, log messages below are in no summary's input: they are dropped."""
+    read_until: int | None = None
+    """Of what goes, log messages from here on are in no summary's input: they are dropped."""
     turn_start: int | None = None
     """Where the cut falls inside a turn: log index of the prompt that began it."""
     may_be_empty: bool = False

@@ -31,5 +31,15 @@ def _asked(config: Mapping[str, Any]) -> list[int]:
     return [1 + sum(b != "/compact" for b in said[:i]) for i, a in enumerate(said) if a == "/compact"]
 
 
-MORE_RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"codex": codex}
+def opencode(config: Mapping[str, Any]) -> Run:
+    """OpenCode: the output limit of its model, and whether it prunes."""
+    settings = mapping(mapping(config.get("harness_config_files")).get(".config/opencode/opencode.json"))
+    providers = mapping(settings.get("provider")).values()
+    limits = [mapping(mapping(m).get("limit")) for p in providers for m in mapping(mapping(p).get("models")).values()]
+    output = min(whole(limits[0].get("output")) if limits else 0, 32_000)
+    name = "opencode" if mapping(settings.get("compaction")).get("prune") else "opencode-no-prune"
+    return Run(preset=name, capacity=Capacity(window=whole(config.get("window")), output_reserve=output))
+
+
+MORE_RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"codex": codex, "opencode": opencode}
 """A capture's harness to what replays it."""

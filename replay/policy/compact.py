@@ -144,6 +144,7 @@ def _input(stage: Stage, moment: Moment, cut: Cut) -> tuple[Span, ...]:
     if cut.base == "raw":
         return _split_pinned(moment, (Span(moment.floor, cut.keep_from),))[1]
     stop = moment.window.end if stage.summary_input == "view" else cut.keep_from
+    stop = stop if cut.read_until is None else min(stop, cut.read_until)
     spans = spans_before(moment.window.items, stop)
     if cut.start:
         spans = tuple(Span(max(s.start, cut.start), s.stop) for s in spans if s.stop > cut.start)

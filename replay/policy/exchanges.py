@@ -9,7 +9,7 @@ from typing import Literal
 from replay.blocks import Text
 from replay.policy.base import Moment
 from replay.transcript import Message, Role
-from replay.window import Inserted, Item
+from replay.window import Inserted, Item, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,10 @@ class SummaryExchange:
     continuation: str = ""
     only_in_loop: bool = False
     """The continuation is left out where a turn has just ended."""
+    kept_behind: bool = False
+    """What a cut keeps of what stands before it follows on the summary instead of preceding it."""
+    continues_without_kept: bool = False
+    """The continuation is left out where a cut keeps something of what stands before it."""
     copies_prompt: bool = False
     """The text of the person's last prompt stands behind the rest once more."""
 
@@ -52,8 +56,12 @@ class SummaryExchange:
         in_loop = moment.window.end > 0 and moment.log.messages[moment.window.end - 1].role == "tool"
         opening = _written("user", self.opening)
         answer = _written("assistant", self.answer_in_loop if in_loop and self.answer_in_loop else self.answer)
-        ending = _written("user", self.continuation if in_loop or not self.only_in_loop else "")
+        pinned = tuple(i for i in kept if isinstance(i, Span) and moment.log.messages[i.start].origin == "system")
+        behind = tuple(i for i in kept if i not in pinned) if self.kept_behind else ()
+        continues = (in_loop or not self.only_in_loop) and not (self.continues_without_kept and behind)
+        ending = _written("user", self.continuation if continues else "")
         made = () if summary is None else (summary,)
+        kept, tail = (pinned, (*behind, *tail)) if self.kept_behind else (kept, tail)
         return (*kept, *opening, *made, *answer, *tail, *self._copy(moment), *ending)
 
     def _copy(self, moment: Moment) -> Iterator[Inserted]:

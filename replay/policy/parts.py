@@ -8,6 +8,7 @@ from replay.policy.appendices import APPENDICES
 from replay.policy.cuts import CUTS
 from replay.policy.cuts_forward import FORWARD_CUTS
 from replay.policy.cuts_kept import KEPT_CUTS
+from replay.policy.cuts_turns import TURN_CUTS
 from replay.policy.estimators import ESTIMATORS
 from replay.policy.estimators_json import JSON_ESTIMATORS
 from replay.policy.exchanges import EXCHANGES
@@ -27,7 +28,7 @@ PARTS: Mapping[str, Mapping[str, type]] = {
     "estimator": {**ESTIMATORS, **JSON_ESTIMATORS},
     "measure": MEASURES,
     "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS},
-    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS},
+    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS},
     "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES},
     "rendering": {**RENDERINGS, **MORE_RENDERINGS},
     "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS},

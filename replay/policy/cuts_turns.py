@@ -35,7 +35,8 @@ class KeepTurns:
     def __post_init__(self) -> None:
         """Refuse bounds that exclude each other."""
         check(self, "share", 0 <= self.share <= 1, "a fraction from 0 to 1")
-        check(self.estimator, "rounding", self.estimator.rounding == "floor-total", "floor-total: turns are rounded whole")
+        whole = self.estimator.rounding == "floor-total"
+        check(self.estimator, "rounding", whole, "floor-total: turns are rounded whole")
         check(self, "most", 0 <= self.least <= self.most, "at least the lower bound")
 
     def words(self) -> str:

@@ -61,7 +61,7 @@ class KeepTurns:
     def _without_last(self, moment: Moment, units: list[_Unit], starts: list[int]) -> Cut:
         """The last turn's prompt, and the tail of the turns before it."""
         last = units[starts[-1]]
-        tail = self._tail(moment, units[:starts[-1]], starts[:-1], last.index)
+        tail = moment.log.joints[self._tail(moment, units[:starts[-1]], starts[:-1], last.index)]
         spans = (i for i in moment.window.items if isinstance(i, Span))
         before = tuple(Span(max(s.start, tail), min(s.stop, last.index)) for s in spans
                        if s.stop > tail and s.start < last.index)
@@ -101,7 +101,7 @@ class _Unit:
 def _units(moment: Moment) -> list[_Unit]:
     """What the window holds behind its summary, message by message."""
     units: list[_Unit] = []
-    messages, summaries = moment.log.messages, moment.window.summaries()
+    messages, joints, summaries = moment.log.messages, moment.log.joints, moment.window.summaries()
     behind = not summaries
     for item in moment.window.items:
         if isinstance(item, Inserted):
@@ -118,7 +118,8 @@ def _units(moment: Moment) -> list[_Unit]:
             if message.role == "tool" and units and units[-1].written is None:
                 units[-1] = _Unit(units[-1].index, (*units[-1].items, Span(i, i + 1)), units[-1].begins)
             else:
-                units.append(_Unit(i, (Span(i, i + 1),), message.role == "user"))
+                # A prompt between a call and its result begins no turn of its own here: the pair stays whole.
+                units.append(_Unit(i, (Span(i, i + 1),), message.role == "user" and joints[i] == i))
     return units
 
 

@@ -97,12 +97,12 @@ class PrefixCache:
         now = self._now(time)
         common = self._take(view)
         total = float(view.figure.tokens)
-        found = self._find(common, now) if self._has_entries() else None
+        found = self._find(common, now) if self._last_request is not None else None
         hit = 0.0 if found is None else min(total, self._billed[found])
         hit = self._rounded(hit) * self._model.hit_probability
         self._keep(common, now, total)
         self._last_request = now
-        written = total - hit if self._model.entries != "never" and total >= self._model.minimum_tokens else 0.0
+        written = total - hit if total >= self._model.minimum_tokens else 0.0
         return Served(read=hit, written=written, uncached=total - hit - written)
 
     def _now(self, time: float | None) -> float:
@@ -119,33 +119,27 @@ class PrefixCache:
         del self._links[common:], self._billed[common:], self._counted[common:]
         billed, counted = self._billed[-1], self._counted[-1]
         growth = view.counted - counted
-        scale = (view.figure.tokens - billed) / growth if growth > 0 else 1.0
-        self._links.extend(fresh.links)
-        self._billed.extend(billed + max(0.0, scale) * (size - counted) for size in fresh.sizes)
-        self._counted.extend(fresh.sizes)
+        scale = max(0.0, (view.figure.tokens - billed) / growth) if growth > 0 else 1.0
+        self._links += fresh.links
+        self._billed += [billed + scale * (size - counted) for size in fresh.sizes]
+        self._counted += fresh.sizes
         return common
-
-    def _has_entries(self) -> bool:
-        return self._last_request is not None and self._clock != "cold" and self._model.entries != "never"
 
     def _find(self, common: int, now: float) -> int | None:
         """Position of the longest live entry; 0 is the overhead alone, which every request shares."""
-        last = len(self._links) - 1
-        lookback = self._model.lookback_messages
+        last, lookback = len(self._links) - 1, self._model.lookback_messages
         lowest = 0 if lookback is None else max(0, last - lookback)
-        for position in range(last, lowest - 1, -1):
-            if self._alive(position, common, now):
+        # What the request before held has an entry for every message, as old as that request.
+        alike = common if self._model.entries == "every-message" and self._fresh(self._last_request, now) else 0
+        for position in range(last, max(lowest, alike) - 1, -1):
+            if self._fresh(self._used.get(self._links[position]), now):
                 return position
-        return 0 if self._alive(0, common, now) else None
+        if alike > lowest:
+            return alike - 1
+        return 0 if alike or self._fresh(self._used.get(self._links[0]), now) else None
 
-    def _alive(self, position: int, common: int, now: float) -> bool:
-        if self._model.entries == "every-message" and position < common and self._last_request is not None:
-            return self._fresh(self._last_request, now)
-        used = self._used.get(self._links[position])
-        return used is not None and self._fresh(used, now)
-
-    def _fresh(self, used: float, now: float) -> bool:
-        return self._clock == "warm" or now - used <= self._model.ttl_seconds
+    def _fresh(self, used: float | None, now: float) -> bool:
+        return used is not None and (self._clock == "warm" or now - used <= self._model.ttl_seconds)
 
     def _rounded(self, hit: float) -> float:
         if hit < self._model.minimum_tokens:
@@ -164,5 +158,13 @@ class PrefixCache:
 def serve(views: Iterable[tuple[View, float | None]], model: CacheModel, overhead: float,
           clock: Clock = "recorded") -> list[Served]:
     """Bill a lane's views in order; the cache starts empty."""
+    if clock == "cold" or model.entries == "never":
+        return [_unhit(float(view.figure.tokens), model) for view, _ in views]
     state = PrefixCache(model, overhead, clock)
     return [state.request(view, time) for view, time in views]
+
+
+def _unhit(total: float, model: CacheModel) -> Served:
+    """A request that finds nothing in the cache."""
+    written = total if model.entries != "never" and total >= model.minimum_tokens else 0.0
+    return Served(read=0.0, written=written, uncached=total - written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import is_
 
 from replay.canonical import CHAIN_START, digest, link
 from replay.log import Log
@@ -53,7 +54,7 @@ class Chain:
         else:
             common = self._extend(window, _common_messages(self._log, self._window or Window(), window))
         self._window = window
-        sizes = tuple(self._head_tokens + size for size in self._sizes[common + 1:])
+        sizes = tuple([self._head_tokens + size for size in self._sizes[common + 1:]])
         return Print(fingerprint=self._links[-1], messages=self._head + len(self._links) - 1,
                      common_messages=head + common, common_tokens=tokens + self._sizes[common],
                      kept=common, links=tuple(self._links[common + 1:]), sizes=sizes)
@@ -122,7 +123,8 @@ def _grown(old: Window | None, new: Window) -> range | None:
     before, after = old.items[-1], new.items[-1]
     if isinstance(before, Inserted) or isinstance(after, Inserted) or before.start != after.start:
         return None
-    if before.stop > after.stop or any(a is not b for a, b in zip(old.items[:-1], new.items[:-1], strict=True)):
+    # Insertions are compared by what they are, not by what they say: that would read every summary at each step.
+    if before.stop > after.stop or not all(map(is_, old.items[:-1], new.items[:-1])):
         return None
     # A mark that reaches further than the old view would show the new messages in another form.
     return None if any(m.stop > before.stop for m in new.marks) else range(before.stop, after.stop)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from replay.canonical import CHAIN_START
 from replay.config import build
@@ -44,8 +44,7 @@ class CacheModel:
     """Price of a token written to the cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """How one request's tokens would have been billed."""
 
     read: float

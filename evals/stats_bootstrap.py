@@ -25,6 +25,7 @@ BCA_FROM = 30
 DIRECT_UP_TO = 10_000
 """Above this many clusters sums are drawn from their normal limit, which is exact enough there."""
 _CACHED_UP_TO = 2_000
+_READY_UP_TO = 64
 _CELLS_AT_ONCE = 2_000_000
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -84,7 +85,7 @@ def drawn_sums(columns: Array, seed: int = SEED, resamples: int = RESAMPLES) -> 
     count = columns.shape[0]
     if count > DIRECT_UP_TO:
         return _normal_sums(columns, seed, resamples)
-    return np.concatenate([block.astype(float) @ columns for block in _weights(count, seed, resamples)])
+    return np.concatenate([np.asarray(block, dtype=float) @ columns for block in _weights(count, seed, resamples)])
 
 
 def mean_draws(data: Clustered, seed: int = SEED, resamples: int = RESAMPLES) -> Array:
@@ -102,7 +103,15 @@ def joint_draws(parts: Sequence[Clustered], seed: int = SEED, resamples: int = R
 
 def _weights(count: int, seed: int, resamples: int) -> Iterable[Counts]:
     """How often each draw takes each cluster, in blocks of draws that fit into memory."""
+    if count <= _READY_UP_TO:
+        return _ready_blocks(count, seed, resamples)
     return _kept_blocks(count, seed, resamples) if count <= _CACHED_UP_TO else _blocks(count, seed, resamples)
+
+
+@lru_cache(maxsize=16)
+def _ready_blocks(count: int, seed: int, resamples: int) -> tuple[Array, ...]:
+    """The same for few clusters, in the type that they are multiplied in: strata of small cohorts come back often."""
+    return tuple(block.astype(float) for block in _blocks(count, seed, resamples))
 
 
 @lru_cache(maxsize=4)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from replay.blocks import Text
 from replay.events import Event
@@ -29,8 +29,7 @@ DEFAULT_WINDOW = 200_000
 """Tokens; the window of a comparison where the user names none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(NamedTuple):
     """What one model call is shown; the messages themselves are rendered on demand (`replay.view`)."""
 
     step: int
@@ -143,10 +142,14 @@ class Session:
         return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended,
                     head=setting.head)
 
+    @cached_property
+    def _arrivals(self) -> tuple[Arrived, ...]:
+        return tuple(arrivals(self.transcript, self.log))
+
     def _views(self, setting: Setting) -> tuple[tuple[View, ...], int | None]:
         state, chain, views = start(setting.policy), Chain(self.log, setting.head), []
         checkpoint: str | None = None
-        for arrived in arrivals(self.transcript, self.log):
+        for arrived in self._arrivals:
             done = advance(state, arrived, setting)
             state = done.state
             checkpoint = next((e.checkpoint for e in reversed(done.events) if e.checkpoint), checkpoint)

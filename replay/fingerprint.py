@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import is_
+from typing import NamedTuple
 
 from replay.canonical import CHAIN_START, digest, link
 from replay.log import Log
 from replay.window import Inserted, Item, Mark, Rendering, Window, pieces, rendering_at
 
 
-@dataclass(frozen=True, slots=True)
-class Print:
+class Print(NamedTuple):
     """What is known of one view without rendering it."""
 
     fingerprint: bytes

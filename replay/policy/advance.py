@@ -6,7 +6,8 @@ No clock, no network, no file, no randomness: the same input gives the same outp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from replay.events import Event
 from replay.log import Log
@@ -35,8 +36,7 @@ class Setting:
     """The recorded usage holds what the policy puts in front of the history: it is of the same harness."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrived:
+class Arrived(NamedTuple):
     """What came since the previous model call."""
 
     step: int
@@ -59,12 +59,11 @@ class Arrived:
     """A new process of the harness began before this step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(NamedTuple):
     """What a lane carries from step to step."""
 
-    window: Window = field(default_factory=Window)
-    told: Told = field(default_factory=Told)
+    window: Window = Window()
+    told: Told = Told()
     sent_tokens: int = 0
     """Tokens of the last view, as the provider would report them."""
     floor: int = 0
@@ -79,8 +78,7 @@ class State:
     """Step at which the run ended because a request stayed refused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advanced:
+class Advanced(NamedTuple):
     """One step forward."""
 
     state: State
@@ -110,7 +108,7 @@ def advance(state: State, arrived: Arrived, setting: Setting) -> Advanced:
     if state.ended is None and _is_refused(setting, arrived.step, 0, figure):
         state, shown, counted, figure = _refused(state, arrived, setting, (shown, counted, figure), events, refused)
     if state.sent_tokens != figure.tokens:
-        state = replace(state, sent_tokens=figure.tokens)
+        state = state._replace(sent_tokens=figure.tokens)
     return Advanced(state=state, shown=shown, counted=counted, figure=figure, decision=decision, events=tuple(events),
                     refused=tuple(refused))
 
@@ -127,30 +125,30 @@ def _take(state: State, arrived: Arrived, setting: Setting, events: list[Event])
     if arrived.response is not None and state.window.end <= arrived.response:
         told = state.told.after_call(state.sent_tokens, arrived.output_tokens, arrived.response)
         grown = arrived.response + 1 if arrived.prompt is not None or arrived.cleared_at is not None else arrived.stop
-        state = replace(state, told=told, window=state.window.extended(grown))
+        state = state._replace(told=told, window=state.window.extended(grown))
     state = _clear(state, arrived, setting, events)
     if arrived.prompt is not None:
         state = _prompted(state, arrived, arrived.prompt, setting, events)
     if state.window.end == arrived.stop:
         return state
-    return replace(state, window=state.window.extended(arrived.stop))
+    return state._replace(window=state.window.extended(arrived.stop))
 
 
 def _prompted(state: State, arrived: Arrived, prompt: int, setting: Setting, events: list[Event]) -> State:
     """A turn ended: its after-turn stages act before what follows is taken in. Only a person starts a new run."""
-    state = replace(state, window=state.window.extended(prompt))
+    state = state._replace(window=state.window.extended(prompt))
     scopes: tuple[Scope, ...] = ("before-turn",) if arrived.response is None else ("after-turn", "before-turn")
     state, _ = _run_stages(state, arrived, setting, scopes, events)
-    state = replace(state, told=state.told.new_run())
+    state = state._replace(told=state.told.new_run())
     if arrived.run is None:
         return state
     used = 0 if setting.policy.reactive.scope == "run" else state.reactive_used
-    return replace(state, pending_chars=len(setting.log.messages[arrived.run].text), reactive_used=used)
+    return state._replace(pending_chars=len(setting.log.messages[arrived.run].text), reactive_used=used)
 
 
 def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]) -> State:
     if arrived.resumed and not setting.policy.usage_survives_restart:
-        state = replace(state, told=Told())
+        state = state._replace(told=Told())
     if arrived.forgotten:
         return _forget(state, arrived, events)
     at = arrived.cleared_at
@@ -159,7 +157,7 @@ def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]
     before = state.window.extended(at)
     events.append(Event(kind="clear", step=arrived.step, stage="", reason="cleared_by_person",
                         dropped=tuple(i for span in spoken_for(before) for i in range(span.start, span.stop))))
-    return replace(state, window=setting.policy.empty_window(at), floor=at, checkpoint=None, told=Told(),
+    return state._replace(window=setting.policy.empty_window(at), floor=at, checkpoint=None, told=Told(),
                    pending_chars=0)
 
 
@@ -170,7 +168,7 @@ def _forget(state: State, arrived: Arrived, events: list[Event]) -> State:
     events.append(Event(kind="clear", step=arrived.step, stage="", reason="not_loaded",
                         dropped=tuple(i for i in state.window.indices() if i in gone)))
     first = next((i for i in range(state.floor, state.window.end) if i not in gone), state.window.end)
-    return replace(state, window=state.window.with_items(items), floor=first, checkpoint=None, told=Told())
+    return state._replace(window=state.window.with_items(items), floor=first, checkpoint=None, told=Told())
 
 
 def _moment(state: State, step: int, setting: Setting) -> Moment:
@@ -207,11 +205,11 @@ def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting
         if decision.reason == "always" or (why == state.skipped and not reactive):
             return state
         events.append(Event.skipped(moment.step, decision, done.reason, reactive))
-        return replace(state, skipped=why)
+        return state._replace(skipped=why)
     events.append(_event(stage, decision, moment, done, reactive))
     count = state.compactions + (1 if stage.cut else 0)
     checkpoint = moment.window.end if stage.cut else state.checkpoint
-    return replace(state, window=done.window, told=replace(state.told, stale=True), compactions=count,
+    return state._replace(window=done.window, told=state.told._replace(stale=True), compactions=count,
                    checkpoint=checkpoint, skipped="")
 
 
@@ -253,8 +251,8 @@ def _refused(state: State, arrived: Arrived, setting: Setting, sent: tuple[Windo
         used += 1
         changed = _force(state, stage, step, setting, events)
         if changed.window is state.window:
-            return _end(replace(changed, reactive_used=used), step, setting, "nothing_compacted", events)
-        state = replace(changed, reactive_used=used)
+            return _end(changed._replace(reactive_used=used), step, setting, "nothing_compacted", events)
+        state = changed._replace(reactive_used=used)
         shown, counted, figure = _shown(state, step, setting)
         if not _is_refused(setting, step, len(refused) * (1 + rule.identical_retries), figure):
             events.append(Event(kind="retried", step=step, stage=stage.name, reason="accepted", reactive=True,
@@ -278,5 +276,5 @@ def _force(state: State, stage: Stage, step: int, setting: Setting, events: list
 def _end(state: State, step: int, setting: Setting, reason: str,
          events: list[Event]) -> tuple[State, Window, int, Figure]:
     events.append(Event(kind="end", step=step, stage="", reason=reason, reactive=True))
-    state = replace(state, ended=step)
+    state = state._replace(ended=step)
     return (state, *_shown(state, step, setting))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from replay.errors import ConfigError
 from replay.log import Log
@@ -32,8 +32,7 @@ class Capacity:
         return self.window - self.output_reserve
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(NamedTuple):
     """What the provider would have reported to this lane about its calls."""
 
     input: int = 0
@@ -53,7 +52,7 @@ class Told:
 
     def new_run(self) -> Told:
         """The report when a new prompt starts a run: sums start again, the last call stays."""
-        return replace(self, run_input=0)
+        return self._replace(run_input=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from replay.engine import Session, arrivals
@@ -90,14 +90,14 @@ def _agreements(transcript: Transcript, session: Session, setting: Setting) -> I
         while planned and planned[0].position <= step.start:
             compaction = planned.pop(0)
             yield Agreement(step=step.number, fired=fired, kept_overlap=_overlap(compaction, before, step, setting))
-            state, fired = replace(state, checkpoint=compaction.position, compactions=state.compactions + 1), None
+            state, fired = state._replace(checkpoint=compaction.position, compactions=state.compactions + 1), None
         before = window
 
 
 def _anchored(after: State, earlier: State, window: Window) -> State:
     """The state with the window that was really sent; a compaction of the preset's own is forgotten."""
-    return replace(after, window=window, checkpoint=earlier.checkpoint, compactions=earlier.compactions, skipped="",
-                   told=replace(after.told, stale=False))
+    return after._replace(window=window, checkpoint=earlier.checkpoint, compactions=earlier.compactions, skipped="",
+                          told=after.told._replace(stale=False))
 
 
 def _overlap(compaction: RecordedCompaction, before: Window, step: Step, setting: Setting) -> float | None:

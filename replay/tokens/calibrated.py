@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
-from typing import Literal
+from typing import Literal, NamedTuple
 
 How = Literal["recorded", "anchored", "calibrated", "counted"]
 MINIMUM_STEPS = 3
@@ -44,8 +44,7 @@ class Calibration:
         return max(0.0, overhead + self.factor * counted)
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(NamedTuple):
     """A token figure for one view and how it was obtained."""
 
     tokens: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import pytest
@@ -192,7 +192,7 @@ def test_the_same_history_gives_the_same_steps(name: str) -> None:
     for seed in range(5):
         first, second = (list(steps(history(seed), policy(name), 60_000)) for _ in range(2))
 
-        assert [replace(d, decision=None) for d in first] == [replace(d, decision=None) for d in second]
+        assert [d._replace(decision=None) for d in first] == [d._replace(decision=None) for d in second]
 
 
 def test_the_histories_make_every_preset_act() -> None:

@@ -15,7 +15,7 @@ from replay.policy.base import Capacity, Decision, Moment, Refusal, Summariser, 
 from replay.policy.compact import Compacted, compact, elide
 from replay.policy.policy import Policy, Scope, Stage
 from replay.tokens.calibrated import Figure
-from replay.window import Inserted, Window, spoken_for, without
+from replay.window import Inserted, Mark, Window, spoken_for, without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +270,27 @@ def _force(state: State, stage: Stage, step: int, setting: Setting, events: list
         events.append(Event(kind="skipped", step=step, stage=stage.name, reason="checkpoint_current", reactive=True))
         return state
     decision = Decision(stage=stage.name, fires=True, reason="reactive_prompt_too_long")
-    return _act(state, stage, decision, _moment(state, step, setting), setting, events, reactive=True)
+    state = _act(state, stage, decision, _moment(state, step, setting), setting, events, reactive=True)
+    return _with_tail(state, stage, step, setting, events)
+
+
+def _with_tail(state: State, stage: Stage, step: int, setting: Setting, events: list[Event]) -> State:
+    """The results at the end of a refused request in the form that the reactive rule names."""
+    rendering, window, log = setting.policy.reactive.tail, state.window, setting.log
+    if rendering is None:
+        return state
+    start = window.end
+    while start > 0 and log.messages[start - 1].role == "tool":
+        start -= 1
+    changed = log.changed(rendering)
+    elided = tuple(i for i in range(start, window.end) if changed[i + 1] > changed[i])
+    if not elided:
+        return state
+    after = window.with_mark(Mark(rendering, start, window.end))
+    events.append(Event(kind="micro", step=step, stage=stage.name, reason="newest_results_moved", reactive=True,
+                        elided=elided, tokens_before=log.size(window), tokens_after=log.size(after),
+                        futile=log.size(after) >= log.size(window)))
+    return replace(state, window=after)
 
 
 def _end(state: State, step: int, setting: Setting, reason: str,

@@ -7,6 +7,7 @@ from typing import Any
 
 from replay.policy.base import Capacity
 from replay.policy.capture_run import Run
+from replay.policy.captures_frameworks import FRAMEWORK_RUNS
 from replay.policy.captures_more import MORE_RUNS
 from replay.readers.common import whole
 from replay.readers.native import mapping
@@ -29,7 +30,8 @@ def mycodeagent(config: Mapping[str, Any]) -> Run:
                settings={"rounds": int(rounds)} if rounds.isdigit() else {})
 
 
-RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"pi": pi, "mycodeagent": mycodeagent, **MORE_RUNS}
+RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"pi": pi, "mycodeagent": mycodeagent, **MORE_RUNS,
+                                                                  **FRAMEWORK_RUNS}
 """A capture's harness, as its config.json names it, to what replays it; None where no preset covers the run."""
 
 

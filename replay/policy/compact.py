@@ -44,17 +44,32 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     previous = moment.window.summaries() if stage.merge_previous and cut.base == "window" else ()
     request = SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
                              end=moment.window.end, sections=stage.sections)
-    summary = summarised(summariser, request, cut, stage.split_turn, stage.appendix)
+    request, summary = _asked(stage, request, cut, summariser)
+    source = request.spans
     if summary is None:
         return Refusal("summary_unavailable")
     carried = () if summary.forgets else previous
     inserted = _known(_inserted(stage, summary, source, carried), moment.window)
     items = stage.replacement.place(inserted, (*pinned, *cut.kept), _tail(moment, cut), moment)
     return Compacted(window=moment.window.with_items(items), added=inserted, summariser=summary.by,
-                     input_tokens=_input_tokens(moment, source, previous),
+                     input_tokens=_input_tokens(moment, source, request.previous),
                      dropped=_lost(moment, items),
                      summarised=tuple(i for i in _indices(gone) if _inside(i, source)),
                      checkpoint=f"checkpoint-{number}")
+
+
+def _asked(stage: Stage, request: SummaryRequest, cut: Cut,
+           summariser: Summariser) -> tuple[SummaryRequest, Summary | None]:
+    """What the summariser was given, and its answer; where nothing fits its limit a fixed sentence."""
+    if stage.input_limit is None:
+        return request, summarised(summariser, request, cut, stage.split_turn, stage.appendix)
+    limited = stage.input_limit.limited(request)
+    if limited is None:
+        nothing = replace(request, spans=(), previous=())
+        return nothing, Summary(text=stage.input_limit.otherwise, by="fixed sentence", forgets=True)
+    summary = summarised(summariser, limited, cut, stage.split_turn, stage.appendix)
+    forgets = bool(request.previous) and not limited.previous
+    return limited, summary if summary is None or not forgets else replace(summary, forgets=True)
 
 
 def _dropped(stage: Stage, moment: Moment, cut: Cut, pinned: tuple[Span, ...]) -> Compacted:

@@ -15,9 +15,10 @@ from replay.window import Window
 
 Rounding = Literal["floor-total", "floor-each", "ceil-each"]
 Counted = Literal["text", "reasoning", "result", "result-name", "call-name", "arguments", "arguments-repr", "call-list",
-                  "role"]
+                  "call-repr", "result-id", "role"]
 """What of a message has characters: text and results as they stand; a call's name, its arguments as JSON
-(`arguments`) or as Python prints them (`arguments-repr`), or the JSON list of all calls (`call-list`)."""
+(`arguments`) or as Python prints them (`arguments-repr`), the JSON list of all calls (`call-list`), or
+that list as Python prints LangChain's form of it (`call-repr`); the id that a result answers (`result-id`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,8 @@ class Characters:
         total = sum(self._block_chars(b) for b in message.blocks)
         if "call-list" in self.counts and message.calls:
             total += len(json.dumps([_plain_call(c) for c in message.calls], ensure_ascii=False))
+        if "call-repr" in self.counts and message.calls:
+            total += len(repr([_langchain_call(c) for c in message.calls]))
         if message.origin == "summary" and message.text.startswith(self.unmeasured_frame):
             total -= len(self.unmeasured_frame) + len(self.unmeasured_end)
         return total + (len(message.role) if "role" in self.counts else 0)
@@ -116,6 +119,7 @@ class Characters:
 
     def _result_chars(self, block: ToolResult) -> int:
         name = len(block.name or "") if "result-name" in self.counts else 0
+        name += len(block.call_id) if "result-id" in self.counts else 0
         image = self.image_chars if self.result_image_chars is None else self.result_image_chars
         return name + (self._length(block.text) if "result" in self.counts else 0) + image * len(block.images)
 
@@ -128,6 +132,11 @@ class Characters:
 def _plain_call(call: ToolCall) -> dict[str, object]:
     """A call as MyCodeAgent keeps it in a message's metadata."""
     return {"id": call.id, "name": call.name, "arguments": call.parsed if call.is_object else call.arguments}
+
+
+def _langchain_call(call: ToolCall) -> dict[str, object]:
+    """A call as LangChain keeps it in an AIMessage."""
+    return {"name": call.name, "args": dict(call.mapping), "id": call.id, "type": "tool_call"}
 
 
 def _repr_chars(call: ToolCall) -> int:

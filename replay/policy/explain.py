@@ -54,7 +54,7 @@ def _measure(measure: Any) -> str:
     if isinstance(measure, Estimated):
         pending = " (the pending prompt counted once more)" if measure.pending else ""
         return f"characters divided by {measure.estimator.divisor}{pending}"
-    return f"{type(measure).__name__}"
+    return own_words(measure) or f"{type(measure).__name__}"
 
 
 def _trigger(trigger: Any, measured: str) -> str:
@@ -94,6 +94,7 @@ def _what(stage: Stage) -> str:
     merged = "" if stage.merge_previous else ", from the raw log each time"
     split = ", the beginning of a turn that is cut apart from it" if stage.split_turn else ""
     behind = ", with lists of the files that were read and changed" if isinstance(stage.appendix, FileLists) else ""
+    behind += f"; {stage.input_limit.words()}" if stage.input_limit is not None else ""
     place = own_words(stage.replacement)
     return f"{_cut(stage.cut)}; {source} is summarised{merged}{split}{behind}{f'; {place}' if place else ''}"
 

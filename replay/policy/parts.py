@@ -13,6 +13,7 @@ from replay.policy.estimators import ESTIMATORS
 from replay.policy.estimators_json import JSON_ESTIMATORS
 from replay.policy.exchanges import EXCHANGES
 from replay.policy.handoff import HAND_OFFS
+from replay.policy.langchain import LANGCHAIN_CUTS, LANGCHAIN_MEASURES, LANGCHAIN_TOOL_RULES, LANGCHAIN_TRIGGERS
 from replay.policy.measures import MEASURES
 from replay.policy.reactive import REACTIVE_RULES
 from replay.policy.reinjection import REINJECTIONS
@@ -26,10 +27,10 @@ from replay.policy.triggers_more import MORE_TRIGGERS
 
 PARTS: Mapping[str, Mapping[str, type]] = {
     "estimator": {**ESTIMATORS, **JSON_ESTIMATORS},
-    "measure": MEASURES,
-    "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS},
-    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS},
-    "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES},
+    "measure": {**MEASURES, **LANGCHAIN_MEASURES},
+    "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS, **LANGCHAIN_TRIGGERS},
+    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **LANGCHAIN_CUTS},
+    "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES, **LANGCHAIN_TOOL_RULES},
     "rendering": {**RENDERINGS, **MORE_RENDERINGS},
     "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS},
     "appendix": APPENDICES,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from replay.policy.base import Appendix, CutRule, Measure, Reinjection, Replacement, ToolResultRule, Trigger
+from replay.policy.input_limit import InputLimit
 from replay.policy.measures import Estimated
 from replay.policy.reactive import ForceStage, GiveUp
 from replay.policy.replacements import SummaryMessage
@@ -73,6 +74,8 @@ class Stage:
     """What is written behind the summary from the log itself."""
     summary_input: Literal["cut", "view"] = "cut"
     """What the summariser reads: what is cut, or the whole view with the tail that stays."""
+    input_limit: InputLimit | None = None
+    """How much of that it reads; None: everything."""
     summarise: bool = True
     """What is cut is summarised (False: it is dropped)."""
     merge_previous: bool = True

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from replay.policy.base import check
+from replay.window import Rendering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,7 @@ class GiveUp:
     scope: Literal["step", "run", "session"] = "session"
     stage: str = ""
     identical_retries: int = 0
+    tail: Rendering | None = field(default=None, metadata={"part": "rendering"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,8 @@ class ForceStage:
     scope: Literal["step", "run", "session"] = "run"
     stage: str = ""
     """Name of the stage to force; empty: the first that compacts."""
+    tail: Rendering | None = field(default=None, metadata={"part": "rendering"})
+    """Form in which the results at the very end of the refused request are shown from then on."""
     identical_retries: int = 0
     """Times the refused request is sent again unchanged before anything else."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from replay.blocks import Block, Reasoning, ToolCall, ToolResult
@@ -91,6 +91,51 @@ class NoReasoning:
         return replace(message, blocks=rest) if len(rest) < len(message.blocks) else message
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedToFile:
+    """Shows a tool result as a note that it lies in a file, with its first and last lines numbered.
+
+    In `frame` stand `{id}` for the call, `{note}` for `whole` or, where lines are missing, for `parts`, and `{lines}`.
+    Imitates deepagents' moving of large results.
+    """
+
+    frame: str
+    whole: str = ""
+    parts: str = ""
+    lines: int = 5
+    """Lines that are shown at each end."""
+    line_chars: int = 1_000
+
+    def words(self) -> str:
+        """The form in words."""
+        return f"as a note that names a file and shows {self.lines} lines of each end"
+
+    def render(self, message: Message) -> Message:
+        """The message with its results as notes; the same object where it has none."""
+        if not message.results or any(b.text.startswith(self.frame.split("{")[0]) for b in message.results):
+            return message
+        return replace(message, blocks=tuple(self._block(b) for b in message.blocks))
+
+    def _block(self, block: Block) -> Block:
+        if not isinstance(block, ToolResult):
+            return block
+        lines = [line[:self.line_chars] for line in block.text.splitlines()]
+        missing = len(lines) - 2 * self.lines
+        if missing > 0:
+            shown = "\n".join([_numbered(lines[:self.lines], 1), f"... [{missing} lines truncated] ...",
+                               _numbered(lines[-self.lines:], len(lines) - self.lines + 1)])
+        else:
+            shown = _numbered(lines, 1)
+        note = self.parts if missing > 0 else self.whole
+        return replace(block, images=(), text=self.frame.replace("{id}", block.call_id).replace("{note}", note)
+                       .replace("{lines}", shown))
+
+
+def _numbered(lines: Sequence[str], first: int) -> str:
+    width = len(str(first + len(lines) - 1))
+    return "\n".join(f"{first + i:>{width}}  {line}" for i, line in enumerate(lines))
+
+
 MORE_RENDERINGS: Mapping[str, type] = {"head-and-tail": HeadAndTail, "short-arguments": ShortArguments,
-                                       "no-reasoning": NoReasoning}
+                                       "no-reasoning": NoReasoning, "saved-to-file": SavedToFile}
 """Names for `use = …` in a rendering table."""

@@ -21,12 +21,15 @@ class SummaryMessage:
     """Text in front of the summary."""
     end: str = ""
     """Text behind it."""
+    path: str = ""
+    """Stands for `{path}` in the frame: the file to which the harness wrote what went."""
     position: Literal["head", "last"] = "head"
     """`head`: after pinned system messages, before the tail. `last`: behind everything."""
 
     def message(self, summary: str) -> Message:
         """The framed summary as a message that is in no log."""
-        return Message(index=-1, role=self.role, blocks=(Text(text=self.frame + summary + self.end),), origin="summary")
+        text = self.frame.replace("{path}", self.path) + summary + self.end
+        return Message(index=-1, role=self.role, blocks=(Text(text=text),), origin="summary")
 
     def place(self, summary: Inserted | None, kept: tuple[Item, ...], tail: tuple[Item, ...],
               moment: Moment) -> tuple[Item, ...]:

@@ -75,7 +75,7 @@ def verify_capture(folder: Path) -> Verdict:
     """Replay a capture under the preset of its harness and compare."""
     transcript = read_capture(folder)
     extra = transcript.extra
-    run = run_of(extra["harness"], extra["config"])
+    run = run_of(extra["harness"], {**extra["config"], "sent": extra["requests"]})
     verdict = Verdict(path=str(folder), harness=extra["harness"], version=transcript.harness_version or "",
                       scenario=extra["scenario"], preset=run.preset if run else "",
                       views=sum(s.kind == "step" for s in extra["requests"]))

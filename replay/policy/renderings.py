@@ -99,7 +99,7 @@ class SavedToFile:
     Imitates deepagents' moving of large results.
     """
 
-    frame: str
+    frame: str = "The result was saved to a file. {note}\n\n{lines}\n"
     whole: str = ""
     parts: str = ""
     lines: int = 5

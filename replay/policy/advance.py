@@ -290,7 +290,7 @@ def _with_tail(state: State, stage: Stage, step: int, setting: Setting, events: 
     events.append(Event(kind="micro", step=step, stage=stage.name, reason="newest_results_moved", reactive=True,
                         elided=elided, tokens_before=log.size(window), tokens_after=log.size(after),
                         futile=log.size(after) >= log.size(window)))
-    return replace(state, window=after)
+    return state._replace(window=after)
 
 
 def _end(state: State, step: int, setting: Setting, reason: str,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from replay.events import Event
 from replay.log import Log
 from replay.policy.base import Capacity, Decision, Moment, Refusal, Summariser, Told
-from replay.policy.compact import Compacted, compact, elide
+from replay.policy.compact import FAILURES, Compacted, compact, elide
 from replay.policy.policy import Policy, Scope, Stage
 from replay.tokens.calibrated import Figure
 from replay.window import Inserted, Mark, Window, spoken_for, without
@@ -74,6 +74,8 @@ class State(NamedTuple):
     reactive_used: int = 0
     skipped: str = ""
     """Why the last due change was not made; the same reason is not reported again at every step."""
+    failures: int = 0
+    """Compactions in a row that failed, as the stages' `accept` and `ineffective_below` say."""
     ended: int | None = None
     """Step at which the run ended because a request stayed refused."""
 
@@ -147,8 +149,8 @@ def _prompted(state: State, arrived: Arrived, prompt: int, setting: Setting, eve
 
 
 def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]) -> State:
-    if arrived.resumed and not setting.policy.usage_survives_restart:
-        state = state._replace(told=Told())
+    if arrived.resumed:
+        state = _reloaded(state, setting.policy, setting.log)
     if arrived.forgotten:
         return _forget(state, arrived, events)
     at = arrived.cleared_at
@@ -159,6 +161,18 @@ def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]
                         dropped=tuple(i for span in spoken_for(before) for i in range(span.start, span.stop))))
     return state._replace(window=setting.policy.empty_window(at), floor=at, checkpoint=None, told=Told(),
                    pending_chars=0)
+
+
+def _reloaded(state: State, policy: Policy, log: Log) -> State:
+    """What a new process of the harness makes of the state that it finds."""
+    told = state.told if policy.usage_survives_restart else Told()
+    if policy.reload is None:
+        return state._replace(told=told)
+    start, stop = max(state.floor, state.checkpoint or 0), state.window.end
+    if policy.reload_of == "pending":
+        start, stop = (log.requests[start - 1], start) if start > state.floor else (start, start)
+    mark = Mark(policy.reload, start, stop)
+    return state._replace(told=told, window=state.window.with_mark(mark))
 
 
 def _forget(state: State, arrived: Arrived, events: list[Event]) -> State:
@@ -187,6 +201,9 @@ def _run_stages(state: State, arrived: Arrived, setting: Setting, scopes: tuple[
         if stage.skip_if_current and state.checkpoint == state.window.end:
             last = Decision(stage=stage.name, fires=False, reason="checkpoint_current")
             continue
+        if stage.breaker and state.failures >= stage.breaker:
+            last = Decision(stage=stage.name, fires=False, reason="breaker_open")
+            continue
         decision = stage.trigger.decide(stage.name, stage.measure.tokens(moment), moment)
         last = decision if last is None or decision.fires else last
         if decision.fires:
@@ -205,12 +222,21 @@ def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting
         if decision.reason == "always" or (why == state.skipped and not reactive):
             return state
         events.append(Event.skipped(moment.step, decision, done.reason, reactive))
-        return state._replace(skipped=why)
-    events.append(_event(stage, decision, moment, done, reactive))
+        return state._replace(skipped=why, failures=state.failures + (done.reason in FAILURES))
+    event = _event(stage, decision, moment, done, reactive)
+    events.append(event)
     count = state.compactions + (1 if stage.cut else 0)
     checkpoint = moment.window.end if stage.cut else state.checkpoint
     return state._replace(window=done.window, told=state.told._replace(stale=True), compactions=count,
-                   checkpoint=checkpoint, skipped="")
+                          checkpoint=checkpoint, skipped="", failures=_failures(state, stage, event))
+
+
+def _failures(state: State, stage: Stage, event: Event) -> int:
+    """Failures in a row after a stage was carried out."""
+    if stage.cut is None:
+        return state.failures
+    before, after = event.tokens_before or 0, event.tokens_after or 0
+    return state.failures + 1 if before - after < stage.ineffective_below * before else 0
 
 
 def _event(stage: Stage, decision: Decision, moment: Moment, done: Compacted, reactive: bool) -> Event:

@@ -41,5 +41,20 @@ def opencode(config: Mapping[str, Any]) -> Run:
     return Run(preset=name, capacity=Capacity(window=whole(config.get("window")), output_reserve=output))
 
 
-MORE_RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"codex": codex, "opencode": opencode}
+def gemini(config: Mapping[str, Any]) -> Run:
+    """Gemini CLI: the threshold of its settings file."""
+    settings = mapping(mapping(config.get("harness_config_files")).get(".gemini/settings.json"))
+    at = mapping(settings.get("model")).get("compressionThreshold")
+    return Run(preset="gemini-cli", capacity=Capacity(window=whole(config.get("window"))),
+               settings={"at": at} if isinstance(at, float) else {})
+
+
+def qwen(config: Mapping[str, Any]) -> Run:
+    """Qwen Code: versions by their compaction code; the window is all that runs set."""
+    version = str(config.get("version") or "").rpartition(".")[0]
+    return Run(preset=f"qwen-code-{version}", capacity=Capacity(window=whole(config.get("window"))))
+
+
+MORE_RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {
+    "codex": codex, "opencode": opencode, "gemini": gemini, "qwen": qwen}
 """A capture's harness to what replays it."""

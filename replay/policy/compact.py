@@ -11,6 +11,9 @@ from replay.policy.policy import Stage
 from replay.policy.summarising import summarised
 from replay.window import Inserted, Item, Span, Window, merged, spans_after, spans_before, spoken_for
 
+FAILURES = ("summary_unavailable", "summary_inflated")
+"""Refusals for which a summary was asked in vain."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
@@ -51,7 +54,10 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     carried = () if summary.forgets else previous
     inserted = _known(_inserted(stage, summary, source, carried), moment.window)
     items = stage.replacement.place(inserted, (*pinned, *cut.kept), _tail(moment, cut), moment)
-    return Compacted(window=moment.window.with_items(items), added=inserted, summariser=summary.by,
+    window = moment.window.with_items(items)
+    if stage.accept == "not-larger" and moment.log.size(window) > moment.log.size(moment.window):
+        return Refusal("summary_inflated")
+    return Compacted(window=window, added=inserted, summariser=summary.by,
                      input_tokens=_input_tokens(moment, source, request.previous),
                      dropped=_lost(moment, items),
                      summarised=tuple(i for i in _indices(gone) if _inside(i, source)),

@@ -29,6 +29,8 @@ class SummaryExchange:
     opening: str = ""
     answer: str = ""
     answer_in_loop: str = ""
+    bridge: str = ""
+    """Stands between the answer and a tail that begins with a response (user)."""
     continuation: str = ""
     only_in_loop: bool = False
     """The continuation is left out where a turn has just ended."""
@@ -62,7 +64,12 @@ class SummaryExchange:
         ending = _written("user", self.continuation if continues else "")
         made = () if summary is None else (summary,)
         kept, tail = (pinned, (*behind, *tail)) if self.kept_behind else (kept, tail)
-        return (*kept, *opening, *made, *answer, *tail, *self._copy(moment), *ending)
+        return (*kept, *opening, *made, *answer, *self._bridge(tail, moment), *tail, *self._copy(moment), *ending)
+
+    def _bridge(self, tail: tuple[Item, ...], moment: Moment) -> tuple[Inserted, ...]:
+        first = tail[0] if tail else None
+        begins = isinstance(first, Span) and moment.log.messages[first.start].role == "assistant"
+        return _written("user", self.bridge if begins else "")
 
     def _copy(self, moment: Moment) -> Iterator[Inserted]:
         prompts = [i for i in moment.log.prompts if moment.floor <= i < moment.window.end] if self.copies_prompt else []

@@ -28,6 +28,9 @@ def explain(policy: Policy) -> Iterator[str]:
         yield f"every message enters the window {form}"
     if policy.window:
         yield f"own default window: {policy.window:,} tokens"
+    if policy.reload is not None:
+        which = {"since": "what came since", "pending": "the results that were pending at"}[policy.reload_of]
+        yield f"a new process loads {which} the last compaction {own_words(policy.reload) or 'in another form'}"
     for number, stage in enumerate(policy.stages, 1):
         yield f"{number}. {stage.name}: {_when(stage)}, {_what(stage)}."
     if not policy.stages and policy.ingest is None:

@@ -42,16 +42,18 @@ class Reported:
     pending: bool = False
     """Add the current run's prompt, although the call has already seen it."""
     after_change: Literal["keep", "estimate", "unknown"] = "keep"
+    at_start: Literal["unknown", "estimate"] = "unknown"
+    """Before the first answered call of a session or process: not known, or the estimator's size of the window."""
     estimator: Characters = field(default_factory=Characters, metadata=ESTIMATOR)
 
     def tokens(self, moment: Moment) -> int | None:
-        """Reported tokens; None before the first answered call."""
+        """Reported tokens; before the first answered call what `at_start` says."""
         told = moment.told
         if told.stale and self.after_change != "keep":
             known = self.after_change == "estimate"
             return self.estimator.tokens(moment.log, moment.window) if known else None
         if not told.calls:
-            return None
+            return self.estimator.tokens(moment.log, moment.window) if self.at_start == "estimate" else None
         base = told.run_input if self.sum_over == "run" else told.input if "input" in self.fields else 0
         base += told.output if "output" in self.fields else 0
         return base + self._beyond(moment)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from replay.policy.appendices import APPENDICES
+from replay.policy.attachments import ATTACHMENTS
 from replay.policy.cuts import CUTS
 from replay.policy.cuts_forward import FORWARD_CUTS
 from replay.policy.cuts_kept import KEPT_CUTS
+from replay.policy.cuts_share import SHARE_CUTS
 from replay.policy.cuts_turns import TURN_CUTS
 from replay.policy.estimators import ESTIMATORS
 from replay.policy.estimators_json import JSON_ESTIMATORS
@@ -18,6 +20,7 @@ from replay.policy.measures import MEASURES
 from replay.policy.reactive import REACTIVE_RULES
 from replay.policy.reinjection import REINJECTIONS
 from replay.policy.renderings import MORE_RENDERINGS
+from replay.policy.renderings_reload import RELOADED
 from replay.policy.replacements import REPLACEMENTS
 from replay.policy.tool_results import RENDERINGS, TOOL_RESULT_RULES
 from replay.policy.tool_rules import TOOL_RULES
@@ -29,10 +32,10 @@ PARTS: Mapping[str, Mapping[str, type]] = {
     "estimator": {**ESTIMATORS, **JSON_ESTIMATORS},
     "measure": {**MEASURES, **LANGCHAIN_MEASURES},
     "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS, **LANGCHAIN_TRIGGERS},
-    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **LANGCHAIN_CUTS},
+    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **SHARE_CUTS, **LANGCHAIN_CUTS},
     "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES, **LANGCHAIN_TOOL_RULES},
-    "rendering": {**RENDERINGS, **MORE_RENDERINGS},
-    "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS},
+    "rendering": {**RENDERINGS, **MORE_RENDERINGS, **RELOADED},
+    "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS, **ATTACHMENTS},
     "appendix": APPENDICES,
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,

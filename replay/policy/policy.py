@@ -80,6 +80,12 @@ class Stage:
     """What is cut is summarised (False: it is dropped)."""
     merge_previous: bool = True
     """An earlier summary is part of the input (False: the raw log is summarised again instead)."""
+    accept: Literal["all", "not-larger"] = "all"
+    """`not-larger`: a compaction that would make the window larger is not carried out and counts as a failure."""
+    ineffective_below: float = 0.0
+    """A compaction that gains less than this share of the window counts as a failure although it is carried out."""
+    breaker: int = 0
+    """After so many failures in a row the stage is not tried any more; 0: no breaker."""
     skip_if_current: bool = False
     """No check while the log is as long as at the stage's last compaction."""
     excludes_later: bool = False
@@ -106,6 +112,10 @@ class Policy:
     reactive: GiveUp | ForceStage = field(default_factory=GiveUp, metadata=_part("reactive"))
     usage_survives_restart: bool = True
     """A new process of the harness still knows what the last call was billed."""
+    reload: Rendering | None = field(default=None, metadata=_part("rendering"))
+    """The form in which a new process of the harness loads some messages; None: as they were."""
+    reload_of: Literal["since", "pending"] = "since"
+    """Which ones: what came `since` the last compaction, or the results that were `pending` at that compaction."""
     notes: tuple[str, ...] = ()
     """Sentences on what is imitated on purpose and what is not modelled."""
     explained: tuple[Explained, ...] = ()

@@ -1,12 +1,13 @@
-"""A trigger without a measure: the person asked, or nobody but the reactive rule does."""
+"""A trigger without a measure, where the person asked; and a share of the window that leaves room for a summary."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from replay.policy.base import Decision, Moment
+from replay.policy.base import Decision, Moment, check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,5 +29,38 @@ class Asked:
         return Decision(stage=stage, fires=fires, reason="asked" if fires else "not_asked", estimated_tokens=measured)
 
 
-ASKED_TRIGGERS: Mapping[str, type] = {"asked": Asked}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareWithRoom:
+    """Fires at a share of the window, earlier where that leaves less room than `room`; a window of less has the share.
+
+    Imitates Qwen Code 0.24.
+    """
+
+    at: float = 0.85
+    room: int = 33_000
+    """Tokens."""
+
+    def __post_init__(self) -> None:
+        """Refuse a level outside of the window."""
+        check(self, "at", 0 < self.at <= 1, "a fraction of the window, above 0 and at most 1")
+        check(self, "room", self.room >= 0, "0 or more tokens")
+
+    def words(self) -> str:
+        """The rule in words."""
+        return f"when the measure reaches {self.at:.0%} of the window or {self.room:,} tokens less than it"
+
+    def level(self, window: int) -> int:
+        """The level in tokens."""
+        share = math.ceil(self.at * window)
+        return min(share, window - self.room) if window > self.room else share
+
+    def decide(self, stage: str, measured: int | None, moment: Moment) -> Decision:
+        """Whether the level is reached."""
+        level = self.level(moment.capacity.window)
+        fires = measured is not None and measured >= level
+        reason = "threshold_exceeded" if fires else "usage_unknown" if measured is None else "below_threshold"
+        return Decision(stage=stage, fires=fires, reason=reason, estimated_tokens=measured, threshold=level)
+
+
+ASKED_TRIGGERS: Mapping[str, type] = {"asked": Asked, "share-with-room": ShareWithRoom}
 """Names for `use = …` in a trigger table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,6 +17,12 @@ from replay.transcript import Message, Origin, RecordedCompaction, Thread, Usage
 
 _SCRIPTED = re.compile(r"\bStep (\d+): ")
 _NUMBERED = re.compile(r"STUB SUMMARY NUMBER (\d+)")
+_CONTEXT = ("<session_context>", "This is the Qwen Code. We are setting up the context for our chat.",
+            "<system-reminder>\nThe following skills", "<system-reminder>\nThis is the Qwen Code.",
+            "<system-reminder>\nThe following tools")
+"""How the messages begin with which Gemini CLI and Qwen Code tell a session's surroundings, new in every process."""
+_REMINDER = "<system-reminder>\nThe current date is"
+_CONTEXT_ANSWER = "Got it. Thanks for the context!"
 _HEAD = 40
 """Characters of a summary by which a message that holds it is known."""
 
@@ -124,16 +130,48 @@ class Capture:
 
     def _place(self, found: Sequence[Piece]) -> tuple[Part, ...]:
         parts: list[Part] = []
-        for position, piece in enumerate(found):
+        for position, piece in enumerate(self._parted(found)):
             first = all(p.kind == "layer" for p in parts)
             is_layer = first and self._is_layer(piece, position)
-            parts.append(_part(piece, "layer") if is_layer else self._part(piece))
+            parts.append(_part(piece, "layer") if is_layer else self._reminder(piece, parts) or self._part(piece))
+            if len(parts) > 1 and _is_repeated(*parts[-2:]):
+                parts[-2:] = [replace(parts[-1], kind="changed", text=f"{parts[-2].text}\n{parts[-1].text}")]
         return tuple(parts)
 
+    def _parted(self, found: Sequence[Piece]) -> Iterator[Piece]:
+        """The pieces; a response that was joined with what the program wrote in the model's name is two."""
+        written = [text for role, text in self._inserted if role == "assistant"]
+        for piece in found:
+            before = next((t for t in written if piece.role == "assistant" and piece.text != t
+                           and piece.text.startswith(t)), None)
+            if before is None or not isinstance(piece.blocks[0], Text):
+                yield piece
+                continue
+            rest = piece.blocks[0].text[len(before):]
+            yield replace(piece, blocks=(Text(text=before),))
+            yield replace(piece, blocks=(*((Text(text=rest),) if rest else ()), *piece.blocks[1:]))
+
+    def _reminder(self, piece: Piece, parts: Sequence[Part]) -> Part | None:
+        """A reminder that Qwen Code repeats word for word in front of each prompt; every one is a message."""
+        key = (piece.role, piece.text)
+        if key not in self._known or not piece.text.startswith(_REMINDER):
+            return None
+        gone = self._known[key] not in {p.index for p in self._shown}
+        last = max((p.index for p in parts if p.index is not None), default=-1)
+        same = [m.index for m in self.thread.messages if m.text == piece.text and m.index > last]
+        if same and not gone:
+            return _part(piece, "log", same[0])
+        return _part(piece, "log", self._log(piece, "injected"))
+
     def _is_layer(self, piece: Piece, position: int) -> bool:
-        """A system message in front that carries no summary; of developer messages the very first."""
+        """A system message in front that carries no summary; of developer messages the very first; a session's context.
+
+        Gemini CLI and Qwen Code write the context anew in every process and after compactions: it is no history.
+        """
         if piece.role == "developer":
             return position == 0 and is_left_out(self.items.native(piece.item))
+        if piece.text.startswith(_CONTEXT) or (piece.role == "assistant" and piece.text == _CONTEXT_ANSWER):
+            return True
         return piece.role == "system" and not self._holds_summary(piece.text)
 
     def _misses(self, found: Sequence[Piece]) -> bool:
@@ -244,6 +282,11 @@ class Capture:
         self.thread.compactions.append(RecordedCompaction(
             position=self._before, kind="clear", trigger="not loaded", elided=gone))
         return tuple(p for p in grown if p.index not in gone)
+
+
+def _is_repeated(before: Part, part: Part) -> bool:
+    """A result that stands twice in a row: Gemini CLI sends it so after it has loaded a session."""
+    return part.role == before.role == "tool" and part.index == before.index is not None
 
 
 def _signature(parts: Sequence[Part]) -> list[tuple[int | None, str, str]]:

@@ -5,9 +5,9 @@ A trial that fails is a row with its error; a broken machine is an exception.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from evals.costing import Pricing
 from evals.metrics.base import Measurement, Trial
@@ -23,6 +23,7 @@ from replay.policy.base import Capacity
 from replay.policy.policy import Policy
 from replay.transcript import Transcript
 
+T = TypeVar("T")
 STEP_COLUMNS = ("step", "tokens", "how", "counted", "status", "mode", "checkpoint", "estimated_tokens", "threshold",
                 "reason", "common_tokens", "messages", "events", "fingerprint",
                 "cache_read_tokens", "cost_units", "needs_lost", "edits_unsafe",
@@ -133,11 +134,16 @@ def run_trial(session: Session, policy: Policy, settings: Settings) -> TrialRow:
     This, a single metric (`evals.metrics.load.measured`) and the command line are the only places where every
     Exception is caught.
     """
+    done = contained(lambda: _row(session, session.replay(policy, settings.capacity, settings.summariser), settings))
+    return done if isinstance(done, TrialRow) else TrialRow(policy=policy.name, ok=False, error=done)
+
+
+def contained(work: Callable[[], T]) -> T | str:
+    """What the work gives, or the error that it ended in, as text."""
     try:
-        lane = session.replay(policy, settings.capacity, settings.summariser)
-        return _row(session, lane, settings)
+        return work()
     except Exception as error:  # noqa: BLE001 - the containment boundary: a failed trial is a row
-        return TrialRow(policy=policy.name, ok=False, error=f"{type(error).__name__}: {error}")
+        return f"{type(error).__name__}: {error}"
 
 
 def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:

@@ -18,6 +18,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "compare": ("evals.commands.compare:compare", "Replay sessions under several policies and rank them."),
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
     "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),
+    "gate": ("evals.commands.gate:gate", "Compare model views with golden ones: a regression test for harnesses."),
+    "cohort": ("evals.commands.cohort:cohort", "Freeze a list of sessions, so that like is compared with like."),
     "convert": ("replay.commands.convert:convert", "Write a session in another format."),
     "planted": ("evals.commands.planted:planted", "What policies keep of facts that a person states once."),
     "policies": ("replay.commands.policies:policies", "List the presets, or show one."),

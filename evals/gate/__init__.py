@@ -1,0 +1,1 @@
+"""Regression gate: golden views of recorded sessions, and what differs from them."""

@@ -1,0 +1,136 @@
+"""Records of every session, compared where they are made: a golden, or a baseline policy's own record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evals.execute import default_jobs
+from evals.gate.check import Failure, check
+from evals.gate.golden import file_name, parse
+from evals.gate.record import TIERS, Record, Tier, record
+from evals.metrics.base import Trial
+from evals.trial import Settings, contained
+from replay.engine import Session
+from replay.errors import NotASession, ReadError
+from replay.find import Found, read_found
+from replay.policy.policy import Policy
+from replay.tokens import TokenCounter, tokenizer
+from replay.transcript import Transcript
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What every session of a gate shares."""
+
+    policy: Policy
+    settings: Settings
+    golden: Path | None = None
+    """Golden folder to compare with; None: compare with `baseline`, or only record."""
+    baseline: Policy | None = None
+    tiers: Sequence[Tier] = TIERS
+    compare: Sequence[Tier] = TIERS
+    """Tiers that may be compared: what both sides have and whose versions are the same."""
+    only: frozenset[str] = frozenset()
+    """Session ids; empty: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of one session."""
+
+    name: str
+    """Of its golden file."""
+    path: str
+    session: str
+    steps: int
+    record: Record | None = None
+    """None where the policy failed."""
+    golden: Record | None = None
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What came of one file."""
+
+    path: str
+    sessions: tuple[Outcome, ...] = ()
+    unreadable: str | None = None
+
+
+def run(files: Sequence[Found], job: Job, jobs: int | None = None) -> Iterator[FileOutcome]:
+    """Outcomes in the order of the files. `jobs` None: all cores when the input is worth it."""
+    jobs = jobs or default_jobs(files)
+    if jobs == 1:
+        return (run_file(f, job) for f in files)
+    from joblib import Parallel, delayed
+
+    tasks = (delayed(run_file)(f, job) for f in files)
+    results: Iterator[FileOutcome] = Parallel(n_jobs=min(jobs, os.cpu_count() or 1), return_as="generator")(tasks)
+    return results
+
+
+def run_file(found: Found, job: Job) -> FileOutcome:
+    """Every session of a file against its golden."""
+    try:
+        transcripts = read_found(found, job.settings.reader)
+    except ReadError as error:
+        is_beside_the_point = isinstance(error, NotASession) and not found.named
+        return FileOutcome(str(found.path), unreadable=None if is_beside_the_point else error.reason)
+    words = tokenizer(job.settings.tokenizer)
+    counter: Any = TokenCounter(words)
+    chosen = [t for t in transcripts if not job.only or t.session_id in job.only]
+    outcomes = tuple(run_session(t, str(found.path), job, counter) for t in chosen)
+    words.forget()
+    return FileOutcome(str(found.path), outcomes)
+
+
+def run_session(transcript: Transcript, path: str, job: Job, counter: Any) -> Outcome:
+    """One session: replay, record, compare."""
+    session = Session(transcript, counter)
+    made = contained(lambda: _record(session, job.policy, job))
+    base = _Base(session=session, path=path)
+    if isinstance(made, str):
+        return base.failed("policy", f"the policy failed: {made}")
+    golden = contained(lambda: _other(session, made, job))
+    if isinstance(golden, str):
+        return base.failed("golden", f"the other side failed: {golden}")
+    failures = check(session.log, made, golden, path, job.compare) if golden else []
+    return base.outcome(record=made, golden=golden, failures=tuple(failures), name=file_name(made))
+
+
+@dataclass(frozen=True)
+class _Base:
+    """What is known of a session whatever comes of it."""
+
+    session: Session
+    path: str
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def outcome(self, **found: Any) -> Outcome:
+        """An outcome of this session."""
+        transcript = self.session.transcript
+        return Outcome(path=self.path, session=transcript.session_id, steps=len(transcript.steps), **found)
+
+    def failed(self, tier: str, what: str) -> Outcome:
+        """A session without a record."""
+        name = self.session.transcript.session_id
+        return self.outcome(name=name, failures=(Failure(session=name, path=self.path, tier=tier, what=what),))
+
+
+def _record(session: Session, policy: Policy, job: Job) -> Record:
+    lane = session.replay(policy, job.settings.capacity, job.settings.summariser)
+    trial = Trial(session=session, lane=lane, capacity=job.settings.capacity, pricing=job.settings.pricing)
+    return record(trial, job.tiers)
+
+
+def _other(session: Session, made: Record, job: Job) -> Record | None:
+    """What the record is compared with; None where a golden folder does not hold this session."""
+    if job.baseline is not None:
+        return _record(session, job.baseline, job)
+    path = job.golden / "sessions" / file_name(made) if job.golden is not None else None
+    return parse(path.read_text(encoding="utf-8"), str(path)) if path is not None and path.is_file() else None

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit bench nightly samples clean
+.PHONY: help demo test check unit bench nightly oracles samples clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,14 @@ bench: $(VENV)/.dev  ## ratios of speed and memory
 
 nightly: $(VENV)/.dev  ## the tests that take minutes
 	$(BIN)/pytest -m nightly
+
+oracles: $(VENV)/.dev  ## judge the presets anew by the harnesses' own code (installs their packages apart)
+	$(PYTHON) -m venv .venv-oracles
+	.venv-oracles/bin/python -m pip install --quiet --disable-pip-version-check -r tests/oracles/requirements.txt
+	npm install --silent --prefix tests/oracles
+	.venv-oracles/bin/python tests/oracles/frameworks_oracle.py golden
+	$(BIN)/python tests/oracles/histories.py 5000 | node tests/oracles/pi_oracle.mjs golden
+	$(BIN)/pytest tests/oracles
 
 samples: $(VENV)/.dev  ## make the bundled sessions again
 	$(BIN)/python -m evals.samples

@@ -71,7 +71,7 @@ def _print(told: dict[str, Any]) -> None:
         screen.print(literal(f"{place}: {first['what']}"))
     for oracle in told["oracles"]:
         equal = f"{number(oracle['equal'])} of {number(oracle['histories'])} histories equal"
-        screen.print(f"{oracle['package']} {oracle['version']}: {equal}")
+        screen.print(f"{oracle['preset']}, by the code of {oracle['package']} {oracle['version']}: {equal}")
     examples = told["examples"]
     screen.print(f"Worked examples: {examples['passed']} passed, {examples['failed']} failed")
     for failure in examples["failures"]:

@@ -15,7 +15,7 @@ class InputLimit:
     """The newest part of what is cut goes to the summariser, the rest is in no summary.
 
     Imitates LangChain's trimming: the input begins with a prompt, or with an earlier summary where all of it fits;
-    a prompt whose last line alone fits counts. Where nothing is left no model is asked and `otherwise` stands for
+    a prompt, or a summary, whose last line alone fits counts. Where nothing is left no model is asked and `otherwise` stands for
     the summary.
     """
 
@@ -39,7 +39,7 @@ class InputLimit:
         log, room = request.log, self.tokens
         earlier = sum(log.inserted_size(p, self.estimator) for p in request.previous)
         first, left = self._first(request, room)
-        if first is None and earlier <= left:
+        if first is None and (earlier <= left or self._last_line_fits(request, left)):
             return request
         if not request.spans:
             return None
@@ -48,6 +48,10 @@ class InputLimit:
             first = self._prompt(request, first, left)
         spans = tuple(s for s in spans_after(request.spans, first) if isinstance(s, Span))
         return replace(request, spans=spans, previous=()) if spans else None
+
+    def _last_line_fits(self, request: SummaryRequest, room: int) -> bool:
+        """Whether the end of the earlier summary fits, which then stands for it (the whole of it is given here)."""
+        return bool(request.previous) and self._line_fits(request.previous[-1].message.text, room)
 
     def _first(self, request: SummaryRequest, room: int) -> tuple[int | None, int]:
         """The first log index that fits and the room that is left; None where all of the log part fits."""

@@ -163,12 +163,12 @@ class KeepSuffix:
         room = max(1, math.floor(moment.capacity.window * self.share) if self.share else self.tokens)
         if self.measure.estimated(moment) <= room:
             return None
-        return _oldest_fitting(moment, self.estimator, room)
+        return min(_oldest_fitting(moment, self.estimator, room), moment.window.end - 1)
 
 
 def _oldest_fitting(moment: Moment, estimator: Characters, room: int) -> int:
-    """Log index of the first of the newest messages that fit; the last message's where none does."""
-    place = moment.window.end - 1
+    """Log index of the first of the newest messages that fit; the window's end where none does."""
+    place = moment.window.end
     for found in backwards(moment, estimator):
         if found.sums is None:
             break
@@ -243,22 +243,30 @@ class BeforeSuffix:
     """
 
     messages: int = 20
+    tokens: int = 0
     share: float = 0.0
     rendering: Rendering = field(default_factory=ShortArguments, metadata={"part": "rendering"})
     estimator: Characters = field(default_factory=Characters, metadata=_ESTIMATOR)
 
     def words(self) -> str:
         """The rule in words."""
-        tail = f"{self.share:.0%} of the window" if self.share else f"{self.messages} messages"
+        tail = f"{self.tokens:,} tokens" if self.tokens else f"{self.messages} messages"
+        tail = f"{self.share:.0%} of the window" if self.share else tail
         return f"long arguments of calls before the newest {tail} are shortened"
+
+    def place(self, moment: Moment) -> int:
+        """Log index below which messages are shown in the other form."""
+        if not self.share and not self.tokens:
+            found = _by_messages(moment, self.messages)
+            return moment.window.end if found is None else found
+        room = math.floor(moment.capacity.window * self.share) if self.share else self.tokens
+        return _oldest_fitting(moment, self.estimator, max(1, room))
 
     def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
         """A mark up to the newest messages."""
-        room = max(1, math.floor(moment.capacity.window * self.share))
-        place = (_oldest_fitting(moment, self.estimator, room) if self.share
-                 else _by_messages(moment, self.messages))
+        place = self.place(moment) if self.place(moment) < moment.window.end else 0
         counts, done = moment.log.changed(self.rendering), moment.window.rendered_to(self.rendering)
-        if place is None or place <= done or counts[place] == counts[done]:
+        if place <= done or counts[place] == counts[done]:
             return Refusal("nothing_to_elide")
         return (Mark(self.rendering, 0, place),)
 

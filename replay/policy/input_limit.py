@@ -15,8 +15,8 @@ class InputLimit:
     """The newest part of what is cut goes to the summariser, the rest is in no summary.
 
     Imitates LangChain's trimming: the input begins with a prompt, or with an earlier summary where all of it fits;
-    a prompt, or a summary, whose last line alone fits counts. Where nothing is left no model is asked and `otherwise` stands for
-    the summary.
+    a prompt, or a summary, whose last line alone fits counts. Where nothing is left no model is asked and `otherwise`
+    stands for the summary.
     """
 
     tokens: int = 4_000

@@ -83,11 +83,11 @@ def gate(call: Call, done: Callable[[FileOutcome], None] = lambda _: None) -> Ve
         raise ConfigError("--golden", str(call.golden), "no golden folder there yet; make one with --accept")
     settings = gate_settings(call)
     if golden is not None and not call.accept:
-        _require_same(golden, settings)
+        require_same(golden, settings)
         _require_cohort(golden, call.cohort)
     stale = changed(golden.settings["versions"], settings["versions"]) if golden else {}
     job = Job(policy=call.policy, settings=call.settings, golden=call.golden, baseline=call.baseline,
-              tiers=tuple(call.tiers), compare=_comparable(call.tiers, stale), only=frozenset(call.only))
+              tiers=tuple(call.tiers), compare=comparable_tiers(call.tiers, stale), only=frozenset(call.only))
     outcomes, unreadable = _collect(call, job, done)
     if call.accept:
         return _accepted(call, golden, settings, outcomes, unreadable)
@@ -104,7 +104,8 @@ def gate_settings(call: Call) -> dict[str, Any]:
             "versions": versions(call.settings), "margins": sizes, "cohort": call.cohort.hash if call.cohort else None}
 
 
-def _require_same(golden: Golden, settings: Mapping[str, Any]) -> None:
+def require_same(golden: Golden, settings: Mapping[str, Any]) -> None:
+    """Raises ConfigError where the golden's views are for another window, summariser or reader."""
     for name in _FIXED:
         if golden.settings.get(name) != settings[name]:
             raise ConfigError("--golden", name, f"the golden folder holds views for {golden.settings.get(name)}, "
@@ -118,7 +119,8 @@ def _require_cohort(golden: Golden, cohort: Cohort | None) -> None:
                                                    "of these sessions: like would not be compared with like")
 
 
-def _comparable(tiers: Sequence[Tier], stale: Mapping[str, str]) -> tuple[Tier, ...]:
+def comparable_tiers(tiers: Sequence[Tier], stale: Mapping[str, str]) -> tuple[Tier, ...]:
+    """The tiers that depend on nothing that changed."""
     return tuple(t for t in tiers if not any(need in stale for need in TIER_NEEDS[t]))
 
 

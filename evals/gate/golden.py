@@ -153,3 +153,23 @@ def steps_of(lines: tuple[str, ...]) -> Iterator[tuple[int | None, str]]:
     for line in lines:
         first = line.partition(" ")[0]
         yield (int(first) if first.isdigit() else None), line
+
+
+def accept_one(folder: Path, record: Record, settings: Mapping[str, Any], reason: str | None) -> bool:
+    """Put one session's record into the folder; whether that changed anything. Several processes may do so at once.
+
+    Raises ConfigError when a golden of this session would change and no reason is given.
+    """
+    path = folder / "sessions" / file_name(record)
+    old = parse(path.read_text(encoding="utf-8"), str(path)).hash if path.is_file() else None
+    if old == record.hash:
+        return False
+    if old is not None and not reason:
+        raise ConfigError("--rewindow-accept", record.session, "would change: say why with --rewindow-reason TEXT")
+    if not (folder / "gate.json").is_file():
+        _write_all(folder, settings, {}, {})
+    _write(path, record.text.encode("utf-8"))
+    entry = {"session": record.session, "old": old, "new": record.hash, "reason": reason or "first golden"}
+    with (folder / "accepted.jsonl").open("ab", buffering=0) as file:
+        file.write(orjson.dumps(entry) + b"\n")
+    return True

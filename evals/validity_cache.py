@@ -67,6 +67,15 @@ class CacheCheck:
                                         _gap(before[1], time), cost.model))
             before = (step, time)
 
+    def merge(self, other: CacheCheck) -> None:
+        """Take in the sums of other sessions."""
+        self.sessions += other.sessions
+        self.steps += other.steps
+        self.input_tokens += other.input_tokens
+        self.recorded_read += other.recorded_read
+        self.predicted_read += other.predicted_read
+        self.pairs += other.pairs
+
     def _count(self, usage: Usage, served: Served) -> None:
         self.steps += 1
         self.input_tokens += usage.input_total

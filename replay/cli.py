@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),
     "gate": ("evals.commands.gate:gate", "Compare model views with golden ones: a regression test for harnesses."),
     "cohort": ("evals.commands.cohort:cohort", "Freeze a list of sessions, so that like is compared with like."),
+    "validate": ("evals.commands.validate:validate", "Check the measurements against what really happened."),
     "convert": ("replay.commands.convert:convert", "Write a session in another format."),
     "planted": ("evals.commands.planted:planted", "What policies keep of facts that a person states once."),
     "policies": ("replay.commands.policies:policies", "List the presets, or show one."),

@@ -8,6 +8,7 @@ from replay.commands.output import console, literal, print_json, table
 from replay.commands.policies_verify import verify
 from replay.policy.explain import explain
 from replay.policy.load import policy, preset_names, spec
+from replay.policy.toml_text import policy_text
 
 
 @click.group()
@@ -31,9 +32,13 @@ def list_presets(as_json: bool) -> None:
 @policies.command(epilog="Example: rewindow policies show mycodeagent")
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="The policy's spec as one JSON document.")
-def show(name: str, as_json: bool) -> None:
+@click.option("--toml", "as_toml", is_flag=True, help="A TOML to start one's own from: it loads to the same policy.")
+def show(name: str, as_json: bool, as_toml: bool) -> None:
     """Show a policy in words and numbers; NAME may carry overrides."""
     chosen = policy(name)
+    if as_toml:
+        click.echo(policy_text(chosen), nl=False)
+        return
     if as_json:
         print_json(spec(chosen))
         return

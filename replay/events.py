@@ -14,12 +14,19 @@ EventKind = Literal["full", "micro", "clear", "skipped", "refused", "retried", "
 
 
 SENTENCES: Mapping[str, str] = MappingProxyType({
-    "rounds_not_enough": "All that is there counts as too few rounds to cut, however large they are.",
+    "rounds_not_enough": "A round begins at each prompt: however many steps and tokens they hold, these are too few "
+                         "rounds to cut.",
     "no_boundary": "There is no place in the window at which this policy may cut.",
     "everything_fits": "The messages are smaller than the tail that is to be kept, so nothing can go.",
     "retry_exhausted": "Every compaction that the policy allows was made and the request was still refused.",
     "no_reactive_rule": "The policy knows no way out of a refused request.",
     "nothing_compacted": "A compaction was tried and could not take anything away.",
+    "kept_tail_lost": "The policy counts from behind its last compaction, so what that one kept is neither kept nor "
+                      "summarised now.",
+    "earlier_summary_lost": "The earlier summary is not part of the new one: what it spoke for is lost.",
+    "nothing_summarised": "Nothing of what was cut fits the limit of the summary call: no model is asked, and a fixed "
+                          "sentence stands for all of it.",
+    "stale_usage": "The usage that decided was reported for the window before its last change, so it is too high.",
     "not_loaded": "A new process of the harness did not load these messages.",
 })
 """Reasons that a person may not understand by themselves, in a sentence."""
@@ -57,6 +64,8 @@ class Event:
     checkpoint: str | None = None
     futile: bool = False
     """A change that did not make the window smaller."""
+    faults: tuple[str, ...] = ()
+    """Mistakes of the imitated harness that showed here, as `SENTENCES` names them."""
     attempts: int = 1
     """Times the refused request was sent."""
 
@@ -73,6 +82,7 @@ class Event:
             return SENTENCES.get(self.reason, "")
         lost = self.kind == "full" and self.added is not None and self.dropped
         said = [f"{len(self.dropped)} messages left the view and are in no summary."] if lost else []
+        said += [SENTENCES[fault] for fault in self.faults]
         if self.kind == "full" and self.futile:
             said.append("The window did not become smaller: the summary was paid for without a gain.")
         return " ".join(said)
@@ -89,5 +99,6 @@ class Event:
         keys = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
                 "tokens_after", "summariser", "summary_input_tokens", "checkpoint", "futile", "attempts",
                 "gain", "sentence")
-        lists = {"dropped": list(self.dropped), "summarised": list(self.summarised), "elided": list(self.elided)}
+        lists = {"dropped": list(self.dropped), "summarised": list(self.summarised), "elided": list(self.elided),
+                 "faults": list(self.faults)}
         return {key: getattr(self, key) for key in keys} | lists

@@ -130,6 +130,8 @@ def _print_step(answer: dict[str, Any], session: Session, lanes: list[Lane], ste
     for event in view.events:
         screen.print(literal(f"  {event.kind}: {event.reason}, {number(event.estimated_tokens)} against "
                              f"{number(event.threshold)}, gain {number(event.gain)}"))
+        if event.sentence:
+            screen.print(literal(f"    {event.sentence}"))
     if "against" in answer:
         _print_differences(answer["against"])
         return

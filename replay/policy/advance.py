@@ -13,6 +13,7 @@ from replay.events import Event
 from replay.log import Log
 from replay.policy.base import Capacity, Decision, Moment, Refusal, Summariser, Told
 from replay.policy.compact import FAILURES, Compacted, compact, elide
+from replay.policy.measures import Reported
 from replay.policy.policy import Policy, Scope, Stage
 from replay.tokens.calibrated import Figure
 from replay.window import Inserted, Mark, Window, spoken_for, without
@@ -245,8 +246,14 @@ def _event(stage: Stage, decision: Decision, moment: Moment, done: Compacted, re
                  reactive=reactive, estimated_tokens=decision.estimated_tokens, threshold=decision.threshold,
                  tokens_before=before, tokens_after=after, dropped=done.dropped, summarised=done.summarised,
                  elided=done.elided, added=done.added, summariser=done.summariser,
-                 summary_input_tokens=done.input_tokens,
+                 summary_input_tokens=done.input_tokens, faults=(*_stale(stage, moment, reactive), *done.faults),
                  checkpoint=done.checkpoint, futile=after >= before)
+
+
+def _stale(stage: Stage, moment: Moment, reactive: bool) -> tuple[str, ...]:
+    """Whether a planned change was decided by a report from before the last change of the window."""
+    measure = None if reactive else stage.measure
+    return ("stale_usage",) if isinstance(measure, Reported) and measure.is_stale(moment) else ()
 
 
 def _shown(state: State, step: int, setting: Setting) -> tuple[Window, int, Figure]:

@@ -15,6 +15,10 @@ FAILURES = ("summary_unavailable", "summary_inflated")
 """Refusals for which a summary was asked in vain."""
 
 
+NOTHING_FITS = "fixed sentence"
+"""Name of the summariser where the summary call was left out because nothing fits it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
     """The new window and what became of what was in the old one."""
@@ -28,6 +32,8 @@ class Compacted:
     input_tokens: int | None = None
     """Counted tokens that the summariser read."""
     checkpoint: str | None = None
+    faults: tuple[str, ...] = ()
+    """Mistakes of the imitated harness that showed, as `replay.events.SENTENCES` names them."""
 
 
 def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -> Compacted | Refusal:
@@ -57,11 +63,20 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     window = moment.window.with_items(items)
     if stage.accept == "not-larger" and moment.log.size(window) > moment.log.size(moment.window):
         return Refusal("summary_inflated")
+    dropped = _lost(moment, items)
     return Compacted(window=window, added=inserted, summariser=summary.by,
                      input_tokens=_input_tokens(moment, source, request.previous),
-                     dropped=_lost(moment, items),
+                     dropped=dropped, faults=_faults(cut, dropped, previous, summary),
                      summarised=tuple(i for i in _indices(gone) if _inside(i, source)),
                      checkpoint=f"checkpoint-{number}")
+
+
+def _faults(cut: Cut, dropped: tuple[int, ...], previous: tuple[Inserted, ...], summary: Summary) -> tuple[str, ...]:
+    """Which mistakes of the imitated harness showed."""
+    found = ["kept_tail_lost"] if cut.start and any(i < cut.start for i in dropped) else []
+    if summary.by == NOTHING_FITS:
+        return (*found, "nothing_summarised")
+    return (*found, *(["earlier_summary_lost"] if previous and summary.forgets else []))
 
 
 def _asked(stage: Stage, request: SummaryRequest, cut: Cut,
@@ -72,7 +87,7 @@ def _asked(stage: Stage, request: SummaryRequest, cut: Cut,
     limited = stage.input_limit.limited(request)
     if limited is None:
         nothing = replace(request, spans=(), previous=())
-        return nothing, Summary(text=stage.input_limit.otherwise, by="fixed sentence", forgets=True)
+        return nothing, Summary(text=stage.input_limit.otherwise, by=NOTHING_FITS, forgets=True)
     summary = summarised(summariser, limited, cut, stage.split_turn, stage.appendix)
     forgets = bool(request.previous) and not limited.previous
     return limited, summary if summary is None or not forgets else replace(summary, forgets=True)

@@ -58,6 +58,10 @@ class Reported:
         base += told.output if "output" in self.fields else 0
         return base + self._beyond(moment)
 
+    def is_stale(self, moment: Moment) -> bool:
+        """Whether the figure describes a window from before its last change."""
+        return moment.told.stale and moment.told.calls > 0 and self.after_change == "keep"
+
     def _beyond(self, moment: Moment) -> int:
         extra = moment.pending_chars // self.estimator.divisor if self.pending else 0
         if not self.trailing:

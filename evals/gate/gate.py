@@ -14,7 +14,7 @@ from evals.gate.golden import SCHEMA, Golden, accept, golden_name, load
 from evals.gate.record import HEADLINE, TIERS, Record, Tier
 from evals.gate.run import FileOutcome, Job, Outcome, run
 from evals.gate.tolerance import Bound, bounds, margins
-from evals.gate.versions import TIER_NEEDS, changed, versions
+from evals.gate.versions import TIER_NEEDS, changed, rewindow_version, versions
 from evals.trial import Settings
 from replay.errors import ConfigError, ReadError
 from replay.find import Found
@@ -87,7 +87,8 @@ def gate(call: Call, done: Callable[[FileOutcome], None] = lambda _: None) -> Ve
         _require_cohort(golden, call.cohort)
     stale = changed(golden.settings["versions"], settings["versions"]) if golden else {}
     job = Job(policy=call.policy, settings=call.settings, golden=call.golden, baseline=call.baseline,
-              tiers=tuple(call.tiers), compare=comparable_tiers(call.tiers, stale), only=frozenset(call.only))
+              tiers=tuple(call.tiers), carry=_may_carry(call, golden, settings, stale),
+              compare=comparable_tiers(call.tiers, stale), only=frozenset(call.only))
     outcomes, unreadable = _collect(call, job, done)
     if call.accept:
         return _accepted(call, golden, settings, outcomes, unreadable)
@@ -101,7 +102,13 @@ def gate_settings(call: Call) -> dict[str, Any]:
     sizes = {HEADLINE[name]: margin.size for name, margin in margins(call.margins).items()}
     return {"schema": SCHEMA, "policy": policy, "window": capacity.window, "output_reserve": capacity.output_reserve,
             "summariser": call.settings.summariser, "reader": call.settings.reader, "tiers": list(call.tiers),
-            "versions": versions(call.settings), "margins": sizes, "cohort": call.cohort.hash if call.cohort else None}
+            "made_by": rewindow_version(), "versions": versions(call.settings), "margins": sizes,
+            "cohort": call.cohort.hash if call.cohort else None}
+
+
+def _may_carry(call: Call, golden: Golden | None, settings: Mapping[str, Any], stale: Mapping[str, str]) -> bool:
+    """Whether what a golden's views were measured to lose holds for the same views without measuring again."""
+    return not call.accept and golden is not None and not stale and golden.settings["made_by"] == settings["made_by"]
 
 
 def require_same(golden: Golden, settings: Mapping[str, Any]) -> None:
@@ -173,7 +180,7 @@ def _judged(call: Call, golden: Golden | None, settings: Mapping[str, Any], stal
     for tier in call.tiers:
         why = "; ".join(stale[need] for need in TIER_NEEDS[tier] if need in stale)
         missed = tier == "tolerance" and not all(b.passed for b in judged)
-        failed = missed or any(f.tier in (tier, "policy", "golden") for f in failures)
+        failed = missed or any(f.tier in (tier, "policy", "baseline") for f in failures)
         tiers[tier] = "failed" if failed else f"not checked: {why}" if why else "passed"
     records = {name: o.record for name, o in outcomes.items() if o.record is not None}
     remarks = [*call.remarks, *unreadable, *_stale_words(tiers), *_policy_words(golden, settings), *_bad_facts(records)]

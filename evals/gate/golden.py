@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from evals.gate.record import TIERS, Record, Tier
+from evals.gate.record import TIERS, Record, Tier, one_line
 from replay.errors import ConfigError, ReadError
 
 SCHEMA = 1
@@ -32,7 +32,7 @@ def file_name(record: Record) -> str:
 
 def golden_name(session: str, recording: str) -> str:
     """The golden file name of a session id and a recording's digest."""
-    safe = _UNSAFE.sub("_", session).lstrip(".")[:80] or "session"
+    safe = _UNSAFE.sub("_", one_line(session)).lstrip(".")[:80] or "session"
     return f"{safe}.{recording}.golden"
 
 

@@ -79,11 +79,12 @@ def record(trial: Trial, tiers: Sequence[Tier] = TIERS) -> Record:
     found = {m.name: m for m in measure_all(trial, (), losses)} if losses or "costs" in tiers else {}
     makers = {"views": lambda: _views(trial), "counts": lambda: _counts(trial),
               "costs": lambda: _numbers(found, COSTS), "tolerance": lambda: _numbers(found, HEADLINE.values())}
-    return Record(_one_line(trial.session.transcript.session_id), recording_digest(trial.session),
+    return Record(one_line(trial.session.transcript.session_id), recording_digest(trial.session),
                   {tier: tuple(makers[tier]()) for tier in TIERS if tier in tiers})
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Text of a session that can stand in a line of a golden file."""
     return "".join(c if c.isprintable() else "?" for c in text).strip() or "unnamed"
 
 
@@ -135,7 +136,7 @@ def _broken_pairs(trial: Trial) -> Iterator[str]:
         fresh = {(v.fault, v.call_id) for v in view_violations(log, [view.window])} - known
         known |= fresh
         count += len(fresh)
-        yield from (f"{view.step} pairing {fault} {_one_line(call)}" for fault, call in sorted(fresh))
+        yield from (f"{view.step} pairing {fault} {one_line(call)}" for fault, call in sorted(fresh))
     yield f"pairing {count}"
 
 

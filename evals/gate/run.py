@@ -10,8 +10,8 @@ from typing import Any
 
 from evals.execute import default_jobs
 from evals.gate.check import Failure, check
-from evals.gate.golden import file_name, parse
-from evals.gate.record import TIERS, Record, Tier, record
+from evals.gate.golden import file_name, golden_name, parse
+from evals.gate.record import TIERS, Record, Tier, record, recording_digest
 from evals.metrics.base import Trial
 from evals.trial import Settings, contained
 from replay.engine import Session
@@ -34,6 +34,8 @@ class Job:
     tiers: Sequence[Tier] = TIERS
     compare: Sequence[Tier] = TIERS
     """Tiers that may be compared: what both sides have and whose versions are the same."""
+    carry: bool = False
+    """A golden's measurements hold for equal views: it was made by this version with the same tables."""
     only: frozenset[str] = frozenset()
     """Session ids; empty: all."""
 
@@ -92,13 +94,16 @@ def run_file(found: Found, job: Job) -> FileOutcome:
 def run_session(transcript: Transcript, path: str, job: Job, counter: Any) -> Outcome:
     """One session: replay, record, compare."""
     session = Session(transcript, counter)
-    made = contained(lambda: _record(session, job.policy, job))
-    base = _Base(session=session, path=path)
+    base, golden = _Base(session=session, path=path), _golden(session, job)
+    made = contained(lambda: _record(session, job.policy, job, golden if job.carry else None))
     if isinstance(made, str):
         return base.failed("policy", f"the policy failed: {made}")
-    golden = contained(lambda: _other(session, made, job))
-    if isinstance(golden, str):
-        return base.failed("golden", f"the other side failed: {golden}")
+    if job.baseline is not None:
+        other = job.baseline
+        baseline = contained(lambda: _record(session, other, job, made))
+        if isinstance(baseline, str):
+            return base.failed("baseline", f"the baseline failed: {baseline}")
+        golden = baseline
     failures = check(session.log, made, golden, path, job.compare) if golden else []
     return base.outcome(record=made, golden=golden, failures=tuple(failures), name=file_name(made))
 
@@ -122,15 +127,22 @@ class _Base:
         return self.outcome(name=name, failures=(Failure(session=name, path=self.path, tier=tier, what=what),))
 
 
-def _record(session: Session, policy: Policy, job: Job) -> Record:
+def _record(session: Session, policy: Policy, job: Job, known: Record | None) -> Record:
+    """The record under a policy; what is known of the same views need not be measured again."""
     lane = session.replay(policy, job.settings.capacity, job.settings.summariser)
     trial = Trial(session=session, lane=lane, capacity=job.settings.capacity, pricing=job.settings.pricing)
-    return record(trial, job.tiers)
+    if "tolerance" not in job.tiers or known is None or "tolerance" not in known.tiers:
+        return record(trial, job.tiers)
+    exact = record(trial, [tier for tier in job.tiers if tier != "tolerance"])
+    same = all(exact.tiers.get(tier, ()) == known.tiers.get(tier) for tier in ("views", "counts"))
+    measured = known.tiers["tolerance"] if same else record(trial, ("tolerance",)).tiers["tolerance"]
+    return Record(exact.session, exact.recording, {**exact.tiers, "tolerance": measured})
 
 
-def _other(session: Session, made: Record, job: Job) -> Record | None:
-    """What the record is compared with; None where a golden folder does not hold this session."""
-    if job.baseline is not None:
-        return _record(session, job.baseline, job)
-    path = job.golden / "sessions" / file_name(made) if job.golden is not None else None
-    return parse(path.read_text(encoding="utf-8"), str(path)) if path is not None and path.is_file() else None
+def _golden(session: Session, job: Job) -> Record | None:
+    """The golden of a session; None where the folder does not hold it."""
+    if job.golden is None:
+        return None
+    name = golden_name(session.transcript.session_id, recording_digest(session))
+    path = job.golden / "sessions" / name
+    return parse(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else None

@@ -33,6 +33,11 @@ def versions(settings: Settings) -> dict[str, str]:
             "cache": f"{settings.pricing.cache}, table {table}", "extractor": EXTRACTOR}
 
 
+def rewindow_version() -> str:
+    """The version of Rewindow that measures."""
+    return _version("rewindow")
+
+
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -49,7 +49,7 @@ class Chain:
         head, tokens = (0, 0) if self._window is None else (self._head, self._head_tokens)
         grown = _grown(self._window, window)
         if grown is not None:
-            common = self._append(grown)
+            common = self._append(grown, rendering_at(window.marks, grown.start) if window.marks else None)
         else:
             common = self._extend(window, _common_messages(self._log, self._window or Window(), window))
         self._window = window
@@ -58,9 +58,14 @@ class Chain:
                      common_messages=head + common, common_tokens=tokens + self._sizes[common],
                      kept=common, links=tuple(self._links[common + 1:]), sizes=sizes)
 
-    def _append(self, grown: range) -> int:
-        """Chain verbatim messages that came behind the view before; that view's messages are all common."""
+    def _append(self, grown: range, rendering: Rendering | None) -> int:
+        """Chain messages, shown in one form, that came behind the view before; that view's messages are all common."""
         links, sizes, common = self._links, self._sizes, len(self._links) - 1
+        if rendering is not None:
+            for item_digest, size in self._piece(grown.start, grown.stop, rendering):
+                links.append(link(links[-1], item_digest))
+                sizes.append(sizes[-1] + size)
+            return common
         digests, sums = self._log.digests, self._log.sums(self._log.tokens)
         for index in grown:
             links.append(link(links[-1], digests[index]))
@@ -125,8 +130,9 @@ def _grown(old: Window | None, new: Window) -> range | None:
     # Insertions are compared by what they are, not by what they say: that would read every summary at each step.
     if before.stop > after.stop or not all(map(is_, old.items[:-1], new.items[:-1])):
         return None
-    # A mark that reaches further than the old view would show the new messages in another form.
-    return None if any(m.stop > before.stop for m in new.marks) else range(before.stop, after.stop)
+    # A mark that ends or begins among the new messages would show them in two forms.
+    uniform = all(m.stop <= before.stop or (m.start <= before.stop and m.stop >= after.stop) for m in new.marks)
+    return range(before.stop, after.stop) if uniform else None
 
 
 def _common_messages(log: Log, old: Window, new: Window) -> int:

@@ -45,6 +45,7 @@ class Log:
         self._changed: dict[Rendering, list[int]] = {}
         self._changed_by_identity: dict[int, tuple[Rendering, list[int]]] = {}
         self._rendered_digests: dict[tuple[int, int], bytes] = {}
+        self._fronts: dict[int, tuple[Ruler, tuple[Item, ...], tuple[Mark, ...], int]] = {}
         self._ordinals: dict[str, int] = {}
         self._inserted: dict[tuple[int, int], tuple[Ruler, Inserted, int]] = {}
 
@@ -105,9 +106,21 @@ class Log:
 
     def size(self, window: Window, ruler: Ruler | None = None) -> int:
         """Weight of a window under a ruler (default: tokens)."""
-        ruler, marks, total = ruler or self.tokens, window.marks, 0
-        for item in window.items:
+        ruler, marks = ruler or self.tokens, window.marks
+        if not window.items:
+            return 0
+        return self._front(window, ruler) + self.item_size(window.items[-1], marks, ruler)
+
+    def _front(self, window: Window, ruler: Ruler) -> int:
+        """Weight of all items but the last one: the same from step to step while the window only grows."""
+        front, marks = window.items[:-1], window.marks
+        known = self._fronts.get(id(ruler))
+        if known is not None and known[0] is ruler and known[1] == front and known[2] == marks:
+            return known[3]
+        total = 0
+        for item in front:
             total += self.item_size(item, marks, ruler)
+        self._fronts[id(ruler)] = (ruler, front, marks, total)
         return total
 
     def item_size(self, item: Item, marks: tuple[Mark, ...], ruler: Ruler) -> int:

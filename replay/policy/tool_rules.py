@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from replay.policy.base import Moment, Refusal, check
 from replay.policy.estimators import Characters
 from replay.policy.renderings import NoReasoning
 from replay.policy.tool_results import Placeholder
-from replay.window import Mark, Rendering
+from replay.transcript import Message
+from replay.window import Mark, Rendering, Span
 
 _NO_REASONING = NoReasoning()
 
@@ -48,25 +50,32 @@ class ProtectNewestTokens:
     def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
         """A mark up to the line, or why nothing is changed."""
         done = moment.window.rendered_to(self.rendering)
-        stop = self._line(moment, done)
-        sums, counts = moment.log.sums(self.estimator), moment.log.changed(self.rendering)
-        fresh = [i for i in moment.window.indices() if done <= i < stop and counts[i + 1] > counts[i]]
-        gain = sum(sums[i + 1] - sums[i] for i in fresh)
+        stop, counts = self._line(moment, done), moment.log.changed(self.rendering)
+        ranges = [(max(i.start, done), min(i.stop, stop)) for i in moment.window.items if isinstance(i, Span)]
+        fresh = [(low, high) for low, high in ranges if low < high and counts[high] > counts[low]]
+        sums = moment.log.sums(self._eligible())
+        gain = sum(sums[high] - sums[low] for low, high in fresh)
         enough = gain > self.minimum_gain if self.comparison == ">" else gain >= self.minimum_gain
         if not fresh or not enough:
             return Refusal("gain_too_small" if fresh else "nothing_to_elide")
         return (Mark(self.rendering, 0, stop),)
 
+    def _eligible(self) -> Eligible:
+        return _eligible_by(self)
+
     def _line(self, moment: Moment, done: int) -> int:
         """Log index below which results are changed."""
-        sums, counts = moment.log.sums(self.estimator), moment.log.changed(self.rendering)
-        total = 0
-        for index in reversed([i for i in moment.window.indices() if done <= i < self._spared_from(moment)]):
-            if counts[index + 1] == counts[index]:
+        sums, spared, room = moment.log.sums(self._eligible()), self._spared_from(moment), self.tokens
+        for item in reversed(moment.window.items):
+            if not isinstance(item, Span):
                 continue
-            total += sums[index + 1] - sums[index]
-            if total > self.tokens:
+            low, high = max(item.start, done), min(item.stop, spared)
+            if low >= high:
+                continue
+            if sums[high] - sums[low] > room:
+                index = bisect_left(sums, sums[high] - room, low, high) - 1
                 return index + 1 if self.crossing == "cleared" else index
+            room -= sums[high] - sums[low]
         return done
 
     def _spared_from(self, moment: Moment) -> int:
@@ -75,6 +84,25 @@ class ProtectNewestTokens:
             position = bisect_left(starts, end) - self.turns
             end = starts[position] if position >= 0 else 0
         return end - 1 if self.spares_newest and end == moment.window.end else end
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """Weighs what a rendering would change by an estimator, and everything else nothing."""
+
+    estimator: Characters
+    rendering: Rendering
+
+    def weights(self, messages: Sequence[Message]) -> list[int]:
+        """The estimator's weight of each message that would be changed."""
+        sizes = self.estimator.weights(messages)
+        return [size if self.rendering.render(m) is not m else 0 for m, size in zip(messages, sizes, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _eligible_by(rule: ProtectNewestTokens) -> Eligible:
+    """The same ruler for the same parts: what a log computes from it is found by identity."""
+    return Eligible(rule.estimator, rule.rendering)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

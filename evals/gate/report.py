@@ -96,12 +96,17 @@ def junit(verdict: Verdict) -> str:
 
 
 def _case(group: str, name: str, body: str, message: str, skipped: str = "") -> ET.Element:
-    case = ET.Element("testcase", classname=f"rewindow.{group}", name=literal(name).replace("\n", " "))
+    case = ET.Element("testcase", classname=f"rewindow.{group}", name=_xml(name).replace("\n", " "))
     if skipped:
-        ET.SubElement(case, "skipped", message=literal(skipped))
+        ET.SubElement(case, "skipped", message=_xml(skipped))
     elif body:
-        ET.SubElement(case, "failure", message=literal(message)).text = literal(body)
+        ET.SubElement(case, "failure", message=_xml(message)).text = _xml(body)
     return case
+
+
+def _xml(content: str) -> str:
+    """Text without the characters that no XML document may hold."""
+    return literal(content).replace("\ufffe", "?").replace("\uffff", "?")
 
 
 def write(path: Path, content: str) -> None:

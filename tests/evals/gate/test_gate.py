@@ -276,6 +276,25 @@ def test_the_reports_of_a_failure(golden: Path, tmp_path: Path) -> None:
     assert f"| {LONG_ID} | 32 | views | a call and its result are parted" in markdown.read_text()
 
 
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    """An id and messages full of markup, paths and control characters break no report and leave no folder."""
+    session = tmp_path / "s.json"
+    bad = "../../x]]> <b>|\u202e\ufffe @you `c` [a](b)\x1b[2J"
+    turn = [{"role": "user", "content": bad + " do"}, {"role": "assistant", "content": bad + " done"}]
+    session.write_text(orjson.dumps({"id": bad, "messages": turn * 3}).decode())
+    words = (session, "--golden", tmp_path / "golden", "-p")
+    run(*words, "full-history", "--accept")
+    junit, markdown = tmp_path / "j.xml", tmp_path / "m.md"
+    found = run(*words, "empty", "--junit", junit, "--markdown", markdown, code=1)
+    shown = markdown.read_text()
+
+    assert found["failures"]
+    assert int(ET.parse(junit).getroot()[0].attrib["failures"]) >= len(found["failures"])
+    assert not any(c in shown + junit.read_text() for c in "\u202e\x1b")
+    assert not any("<b>" in line for line in shown.splitlines() if not line.startswith("    "))
+    assert {"golden", "j.xml", "m.md", "s.json"} == {p.name for p in tmp_path.iterdir()}
+
+
 def test_two_revisions_are_compared_without_a_golden_folder() -> None:
     """Only what differs is reported, with the labelled difference and one command that shows it again."""
     words = (*sample_paths(), "--window", 64_000, "--candidate")

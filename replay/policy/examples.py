@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-MODULES = ("replay.policy.examples_measure", "replay.policy.examples_cut")
+MODULES = ("replay.policy.examples_measure", "replay.policy.examples_cut", "replay.policy.examples_frameworks")
 """Modules with a tuple `EXAMPLES`."""
 
 

@@ -40,6 +40,8 @@ class SummaryExchange:
     """The continuation is left out where a cut keeps something of what stands before it."""
     copies_prompt: bool = False
     """The text of the person's last prompt stands behind the rest once more."""
+    prompt_frame: str = "{prompt}"
+    """What stands for the copy; `{prompt}` is its text."""
 
     def words(self) -> str:
         """What stands around the summary, in words."""
@@ -74,7 +76,8 @@ class SummaryExchange:
     def _copy(self, moment: Moment) -> Iterator[Inserted]:
         prompts = [i for i in moment.log.prompts if moment.floor <= i < moment.window.end] if self.copies_prompt else []
         texts = [b.text for b in moment.log.messages[prompts[-1]].blocks if isinstance(b, Text)] if prompts else []
-        yield from _written("user", "\n".join(texts))
+        if texts:
+            yield from _written("user", self.prompt_frame.replace("{prompt}", "\n".join(texts)))
 
 
 def _written(role: Role, text: str) -> tuple[Inserted, ...]:

@@ -16,6 +16,12 @@ from replay.policy.estimators_json import JSON_ESTIMATORS
 from replay.policy.exchanges import EXCHANGES
 from replay.policy.handoff import HAND_OFFS
 from replay.policy.langchain import LANGCHAIN_CUTS, LANGCHAIN_MEASURES, LANGCHAIN_TOOL_RULES, LANGCHAIN_TRIGGERS
+from replay.policy.head_tail_tokens import (
+    HEAD_TAIL_CUTS,
+    HEAD_TAIL_RENDERINGS,
+    HEAD_TAIL_REPLACEMENTS,
+    HEAD_TAIL_TRIGGERS,
+)
 from replay.policy.measures import MEASURES
 from replay.policy.reactive import REACTIVE_RULES
 from replay.policy.reinjection import REINJECTIONS
@@ -31,11 +37,11 @@ from replay.policy.triggers_more import MORE_TRIGGERS
 PARTS: Mapping[str, Mapping[str, type]] = {
     "estimator": {**ESTIMATORS, **JSON_ESTIMATORS},
     "measure": {**MEASURES, **LANGCHAIN_MEASURES},
-    "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS, **LANGCHAIN_TRIGGERS},
-    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **SHARE_CUTS, **LANGCHAIN_CUTS},
+    "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS, **HEAD_TAIL_TRIGGERS, **LANGCHAIN_TRIGGERS},
+    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **SHARE_CUTS, **HEAD_TAIL_CUTS, **LANGCHAIN_CUTS},
     "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES, **LANGCHAIN_TOOL_RULES},
-    "rendering": {**RENDERINGS, **MORE_RENDERINGS, **RELOADED},
-    "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS, **ATTACHMENTS},
+    "rendering": {**RENDERINGS, **MORE_RENDERINGS, **RELOADED, **HEAD_TAIL_RENDERINGS},
+    "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS, **ATTACHMENTS, **HEAD_TAIL_REPLACEMENTS},
     "appendix": APPENDICES,
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,

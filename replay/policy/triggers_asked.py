@@ -1,4 +1,4 @@
-"""A trigger without a measure, where the person asked; and a share of the window that leaves room for a summary."""
+"""A trigger without a measure, where the person asked; and levels that leave room for a summary."""
 
 from __future__ import annotations
 
@@ -62,5 +62,40 @@ class ShareWithRoom:
         return Decision(stage=stage, fires=fires, reason=reason, estimated_tokens=measured, threshold=level)
 
 
-ASKED_TRIGGERS: Mapping[str, type] = {"asked": Asked, "share-with-room": ShareWithRoom}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remaining:
+    """Fires where no more than `room` is left of a large window, or a share of a smaller one.
+
+    Imitates Crush.
+    """
+
+    room: int = 20_000
+    large_window: int = 200_000
+    """Tokens; windows above are large."""
+    share: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Refuse a share outside of the window."""
+        check(self, "share", 0 <= self.share < 1, "a fraction of the window, below 1")
+        check(self, "room", self.room >= 0, "0 or more tokens")
+
+    def words(self) -> str:
+        """The rule in words."""
+        return (f"when no more than {self.room:,} tokens are left of a window above {self.large_window:,} tokens, or "
+                f"{self.share:.0%} of a smaller one")
+
+    def level(self, window: int) -> int:
+        """The level in tokens."""
+        return window - (self.room if window > self.large_window else int(window * self.share))
+
+    def decide(self, stage: str, measured: int | None, moment: Moment) -> Decision:
+        """Whether so little is left."""
+        level = self.level(moment.capacity.window)
+        fires = measured is not None and measured >= level
+        reason = "threshold_exceeded" if fires else "usage_unknown" if measured is None else "below_threshold"
+        return Decision(stage=stage, fires=fires, reason=reason, estimated_tokens=measured, threshold=level)
+
+
+ASKED_TRIGGERS: Mapping[str, type] = {"asked": Asked, "share-with-room": ShareWithRoom,
+                                     "remaining": Remaining}
 """Names for `use = …` in a trigger table."""

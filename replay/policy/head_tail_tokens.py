@@ -1,4 +1,4 @@
-"""Parts of a policy that keeps a head and a tail by tokens: the cut, its trigger, the summary between them, short results.
+"""Parts of a policy that keeps a head and a tail by tokens: cut, trigger, summary, short results.
 
 They imitate Hermes Agent.
 """
@@ -39,8 +39,8 @@ class StepwiseShare:
 
     def words(self) -> str:
         """The rule in words."""
-        return (f"when the measure reaches {self.at:.0%} of the window ({self.at_small:.0%} below {self.small_window:,} "
-                f"tokens), at least {self.floor:,} tokens")
+        small = f"{self.at_small:.0%} below {self.small_window:,} tokens"
+        return f"when the measure reaches {self.at:.0%} of the window ({small}), at least {self.floor:,} tokens"
 
     def level(self, window: int) -> int:
         """The level in tokens."""

@@ -15,13 +15,13 @@ from replay.policy.estimators import ESTIMATORS
 from replay.policy.estimators_json import JSON_ESTIMATORS
 from replay.policy.exchanges import EXCHANGES
 from replay.policy.handoff import HAND_OFFS
-from replay.policy.langchain import LANGCHAIN_CUTS, LANGCHAIN_MEASURES, LANGCHAIN_TOOL_RULES, LANGCHAIN_TRIGGERS
 from replay.policy.head_tail_tokens import (
     HEAD_TAIL_CUTS,
     HEAD_TAIL_RENDERINGS,
     HEAD_TAIL_REPLACEMENTS,
     HEAD_TAIL_TRIGGERS,
 )
+from replay.policy.langchain import LANGCHAIN_CUTS, LANGCHAIN_MEASURES, LANGCHAIN_TOOL_RULES, LANGCHAIN_TRIGGERS
 from replay.policy.measures import MEASURES
 from replay.policy.reactive import REACTIVE_RULES
 from replay.policy.reinjection import REINJECTIONS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,7 @@ def _trial(row: SessionRow, trial: TrialRow) -> dict[str, Any]:
             "missing": {m.name: m.reason for m in trial.measurements if m.value is None},
             "first_divergence": _whole(found.get("first_divergence")),
             "identified_share": found.get("identified_share"), "compactions": _whole(found.get("compactions")),
-            "ended": trial.ended}
+            "ended": trial.ended, "worst_losses": [asdict(loss) for loss in trial.worst]}
 
 
 def _whole(value: float | None) -> int | None:

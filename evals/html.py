@@ -23,6 +23,7 @@ from evals.board import (
     shown,
 )
 from evals.leaderboard import HEADLINES
+from evals.loss_tables import WORST_COLUMNS, worst_rows
 from evals.markup import Html, escaped, joined, tag
 from evals.palette import colour_of, dash_of
 from evals.report import write_atomically
@@ -54,7 +55,8 @@ def page(summary: Mapping[str, Any], run: Path | None = None) -> str:
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
                tag("title", "Rewindow: policies compared"), tag("style", Html(style)))
     body = tag("body", tag("main", tag("h1", "Policies compared"), _facts(summary), *_advice(summary),
-                           *_leaderboard(summary), *_pairs(summary), *_curves(summary, run), *_sessions(summary)))
+                           *_leaderboard(summary), *_losses(summary),
+                           *_pairs(summary), *_curves(summary, run), *_sessions(summary)))
     return "<!doctype html>\n" + tag("html", head, body, lang="en") + "\n"
 
 
@@ -90,13 +92,28 @@ def _leaderboard(summary: Mapping[str, Any]) -> Iterator[Html]:
     yield from _mean_views(summary, names)
 
 
+def _losses(summary: Mapping[str, Any]) -> Iterator[Html]:
+    worst = worst_rows(summary, per_policy=10)
+    if worst:
+        yield tag("h2", "Worst losses")
+        said = "What an action took from earlier messages that the policy's view no longer held, heaviest first."
+        yield tag("p", said, class_="lead")
+        yield _table(WORST_COLUMNS, worst)
+
+
 def _mean_views(summary: Mapping[str, Any], names: Sequence[str]) -> Iterator[Html]:
     metric = "mean_view_tokens"
     found = [r for r in summary["leaderboard"] if r["metric"] == metric and r["value"] is not None]
     if found:
-        yield tag("p", "Mean view in tokens, with its 95 % interval:", class_="lead")
-        yield bars([Bar(name=r["policy"], colour=colour_of(r["policy"], names), value=r["value"], low=r["low"],
-                        high=r["high"], words=shown(metric, r["value"])) for r in found], TITLES[metric])
+        yield tag("p", "Mean view in tokens, with its 95 % interval where sessions allow one:", class_="lead")
+        yield bars([_bar(r, names) for r in found], TITLES[metric])
+
+
+def _bar(row: Mapping[str, Any], names: Sequence[str]) -> Bar:
+    value = row["value"]
+    low, high = (value if row[end] is None else row[end] for end in ("low", "high"))
+    return Bar(name=row["policy"], colour=colour_of(row["policy"], names), value=value, low=low, high=high,
+               words=shown(row["metric"], value))
 
 
 def _cell(cell: Cell) -> Html:

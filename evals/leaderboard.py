@@ -49,8 +49,22 @@ HEADLINES = (
     Headline("compactions_futile", "futile compactions", "low"),
     Headline("view_churn", "view churn", "low"),
     Headline("identified_share", "identified share", "none"),
+    Headline("evidence_retention", "needed evidence kept", "high", "headline"),
+    Headline("edit_safety", "edits that could be typed", "high", "headline"),
+    Headline("instruction_retention", "instructions kept", "high", "headline"),
+    Headline("instruction_permanent_losses", "instructions lost for good, a session", "low"),
+    Headline("rereads_per_100_steps", "would-be re-reads per 100 steps", "low"),
+    Headline("repair_adjusted_cost", "cost with repairs, uncached tokens a session", "low", "headline", adds_up=True),
 )
 """What the leaderboard shows. Ranks exist only where one direction is better."""
+LOSSES = frozenset(h.metric for h in HEADLINES[-6:])
+"""Those that are measured only where losses are; a run without them has no rows of theirs."""
+
+
+def measured(data: Table) -> list[Headline]:
+    """The headlines of a run: those of losses only where some trial has one."""
+    found = {m for rows in data.values() for trial in rows.values() for m in trial}
+    return [h for h in HEADLINES if h.metric not in LOSSES or h.metric in found]
 
 
 def values(row: TrialRow) -> dict[str, float | None]:
@@ -98,7 +112,7 @@ def leaderboard(data: Table, clusters: Mapping[str, str] | None = None) -> list[
     With `clusters` (session to repository) whole repositories are resampled.
     """
     usable = front(data, clusters)
-    rows = [row for headline in HEADLINES for row in _rows(data, headline, clusters)]
+    rows = [row for headline in measured(data) for row in _rows(data, headline, clusters)]
     return [row | {"pareto": row["policy"] in usable} for row in rows]
 
 
@@ -143,7 +157,7 @@ def pairs(data: Table, baseline: str, clusters: Mapping[str, str] | None = None)
 
     `coverage` is what the interval covers: less than 0.95 below six sessions, 0 for a single one.
     """
-    rows = [row for headline in HEADLINES for row in _pairs(data, baseline, headline, clusters)]
+    rows = [row for headline in measured(data) for row in _pairs(data, baseline, headline, clusters)]
     adjusted = holm_by_family([r["p"] for r in rows], [r["family"] for r in rows])
     return [row | {"p_adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
 

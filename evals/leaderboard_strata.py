@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evals.leaderboard import HEADLINES
+from evals.leaderboard import measured
 from evals.leaderboard_front import Table
 from evals.stats_strata import Standardised, standardised, terciles
 from evals.trial import SessionRow
@@ -28,7 +28,7 @@ def _counted(compactions: int) -> str:
 def stratified(data: Table, rows: Sequence[SessionRow], baseline: str) -> list[dict[str, Any]]:
     """For every policy, headline metric and way to divide: the pooled effect beside the standardised ones."""
     found = []
-    for headline in (h for h in HEADLINES if h.family == "headline"):
+    for headline in (h for h in measured(data) if h.family == "headline"):
         theirs = _column(data[baseline], headline.metric)
         for policy in (p for p in data if p != baseline):
             ours = _column(data[policy], headline.metric)

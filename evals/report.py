@@ -12,6 +12,7 @@ from typing import Any
 
 from evals.commands.leaderboard import cell
 from evals.leaderboard import HEADLINES
+from evals.loss_tables import WORST_COLUMNS, worst_rows
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -59,6 +60,8 @@ def _parts(summary: Mapping[str, Any]) -> Sequence[str]:
     advised = f"{advice['policy'] or 'none'}: {advice['why']}"
     parts = ["# Policies compared", _escape(head), _leaderboard_table(summary),
              f"## Against {_escape(summary['baseline'])}", _pair_table(summary), "## Recommendation", _escape(advised)]
+    if worst := worst_rows(summary, per_policy=10):
+        parts += ["## Worst losses", _markdown(WORST_COLUMNS, worst)]
     if summary["warnings"]:
         parts += ["## Warnings", "\n".join(f"- {_escape(w)}" for w in summary["warnings"])]
     return parts
@@ -66,8 +69,9 @@ def _parts(summary: Mapping[str, Any]) -> Sequence[str]:
 
 def _leaderboard_table(summary: Mapping[str, Any]) -> str:
     found = {(r["policy"], r["metric"]): r for r in summary["leaderboard"]}
-    rows = [[p["name"], *(_value(found[p["name"], h.metric]) for h in HEADLINES)] for p in summary["policies"]]
-    return _markdown(["policy", *(h.title for h in HEADLINES)], rows)
+    shown = [h for h in HEADLINES if any(h.metric == metric for _, metric in found)]
+    rows = [[p["name"], *(_value(found[p["name"], h.metric]) for h in shown)] for p in summary["policies"]]
+    return _markdown(["policy", *(h.title for h in shown)], rows)
 
 
 def _value(row: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from evals.costing import Pricing
 from evals.metrics.base import Measurement, Trial
 from evals.metrics.load import measure_all
-from evals.metrics.retention import losses_by_step
+from evals.metrics.retention import Loss, losses, losses_by_step
 from evals.outcome_files import sidecar_label
 from evals.outcomes import Label, transcript_label
 from evals.watchlist import watchlist
@@ -24,6 +24,8 @@ from replay.policy.policy import Policy
 from replay.transcript import Transcript
 
 T = TypeVar("T")
+WORST_LOSSES = 10
+"""Heaviest losses of a trial that are kept with its measurements."""
 STEP_COLUMNS = ("step", "tokens", "how", "counted", "status", "mode", "checkpoint", "estimated_tokens", "threshold",
                 "reason", "common_tokens", "messages", "events", "fingerprint",
                 "cache_read_tokens", "cost_units", "needs_lost", "edits_unsafe",
@@ -65,6 +67,8 @@ class TrialRow:
     events: tuple[tuple[Any, ...], ...] = ()
     """Rows of `EVENT_COLUMNS`."""
     ended: int | None = None
+    worst: tuple[Loss, ...] = ()
+    """The heaviest losses, where they were measured; keys and passwords in their texts are blanked."""
 
     def value(self, name: str) -> float | None:
         """A measurement's value by name; None where it is missing."""
@@ -148,10 +152,14 @@ def contained(work: Callable[[], T]) -> T | str:
 
 def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:
     trial = Trial(session=session, lane=lane, capacity=settings.capacity, pricing=settings.pricing)
-    return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind,
+    return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind, worst=_worst(trial) if settings.losses else (),
                     measurements=measure_all(trial, settings.metrics, settings.losses), ended=lane.ended,
                     steps=tuple(_steps(trial, settings.losses)) if settings.rows else (),
                     events=tuple(map(_event, lane.events)))
+
+
+def _worst(trial: Trial) -> tuple[Loss, ...]:
+    return tuple(losses(trial)[:WORST_LOSSES])
 
 
 def _steps(trial: Trial, losses: bool) -> list[tuple[Any, ...]]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from evals.leaderboard import HEADLINES
+from evals.loss_tables import WORST_COLUMNS, loss_metrics, worst_rows
 from evals.outcome_report import outcome_lines
 from replay.commands.output import console, literal, number, table
 
-FRACTIONS = {"view_churn", "identified_share", "run_ended"}
-RATES = {"overflow_steps", "compactions", "micro_compactions", "compactions_futile", "pairing_violations"}
+FRACTIONS = {"view_churn", "identified_share", "run_ended", "evidence_retention", "edit_safety",
+             "instruction_retention"}
+RATES = {"instruction_permanent_losses", "rereads_per_100_steps",
+         "overflow_steps", "compactions", "micro_compactions", "compactions_futile", "pairing_violations"}
 _SIZES = ("peak_view_tokens", "input_tokens", "compactions", "micro_compactions", "compactions_futile", "view_churn",
           "identified_share")
-_PAIRED = ("run_ended", "mean_view_tokens", "peak_view_tokens", "input_tokens", "view_churn")
+_PAIRED = ("run_ended", "mean_view_tokens", "peak_view_tokens", "input_tokens", "view_churn", "evidence_retention",
+           "edit_safety", "instruction_retention", "repair_adjusted_cost")
 MOST_SESSIONS = 60
 """Longer session lists are left to `rewindow report --csv`."""
 
@@ -26,6 +30,8 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         screen.print(_sessions(summary["sessions"]))
     screen.print(_leaderboard(summary))
     screen.print(literal(_reading(summary)))
+    for part in _losses(summary):
+        screen.print(part)
     screen.print(_pairs(summary))
     for line in (*_calibration(summary["sessions"]), *_reprojection(summary["reprojection"])):
         screen.print(literal(line))
@@ -66,6 +72,28 @@ def _leaderboard(summary: Mapping[str, Any]) -> Any:
     rows = [_recorded(summary["sessions"]), *(_line(p["name"], found, sessions) for p in summary["policies"])]
     return table(("policy", "end in refusal", "mean view", "95 %", "rank", "peak", "input", "full", "micro", "futile",
                   "churn", "identified"), rows, f"{sessions} sessions, window {summary['window']:,} tokens")
+
+
+def _losses(summary: Mapping[str, Any]) -> Iterator[Any]:
+    """What each policy keeps of what the agent used, and the worst that it lost; nothing where it was not measured."""
+    metrics = loss_metrics(summary)
+    if not metrics:
+        return
+    found = {(r["policy"], r["metric"]): r for r in summary["leaderboard"]}
+    rows = [(p["name"], *(_kept(found[p["name"], m]) for m, _ in metrics)) for p in summary["policies"]]
+    yield table(("policy", *(title for _, title in metrics)), rows,
+                "What the agent used and the views still held (L0; re-reads and their cost L1)")
+    worst = worst_rows(summary)
+    if worst:
+        yield table(WORST_COLUMNS, worst, "Worst losses", left=len(WORST_COLUMNS))
+
+
+def _kept(row: Mapping[str, Any]) -> str:
+    """A value with its interval where there is one."""
+    shown = cell(row["metric"], row["value"])
+    if row["low"] is None or row["low"] == row["high"]:
+        return shown
+    return f"{shown}\n{cell(row['metric'], row['low'])} … {cell(row['metric'], row['high'])}"
 
 
 def _recorded(sessions: Sequence[Mapping[str, Any]]) -> Sequence[str]:

@@ -13,6 +13,7 @@ from evals.metrics.base import Measurement, Trial, missing
 from evals.spans import Kind
 from evals.tally import RECOVERABLE, SPLITS, SUMMARY, VERBATIM, Tally
 from evals.watch import FATES, Fate, study, watched
+from replay.redact import Redactor
 
 SHARES = ("evidence_retention", "evidence_retention_macro", "evidence_retention_unweighted", "evidence_verbatim",
           "evidence_summary", "evidence_recoverable", "evidence_lost")
@@ -59,7 +60,7 @@ class Loss:
     index: int
     """Log index of the action."""
     text: str
-    """The span, cut to `LONGEST_TEXT` characters."""
+    """The span, keys and passwords blanked, cut to `LONGEST_TEXT` characters."""
     kind: Kind
     weight: float
     source: int
@@ -80,7 +81,7 @@ def losses(trial: Trial) -> list[Loss]:
 def _loss(trial: Trial, number: int) -> Loss:
     evidence, fates = study(trial.session).evidence, watched(trial).fates
     need, step = evidence.needs.rows[number], evidence.log.steps[evidence.needs.rows[number].step]
-    text = need.span.text
+    text = Redactor().text(need.span.text)
     return Loss(step=step.number, index=step.start, kind=need.span.kind, weight=need.weight, tool=need.tool,
                 text=text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT - 1] + "…",
                 source=evidence.index.units[evidence.needs.latest[number]].message, fate=FATES[fates[number]])

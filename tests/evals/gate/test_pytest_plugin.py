@@ -17,6 +17,8 @@ from evals.bundled import sample_paths
 SESSIONS = ("long-refactoring", "parcels-review", "rainlog-crash")
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent
+EDITABLE = "ignore:Module already imported so cannot be rewritten"
+"""pytest's word on the import hook of an editable install, such as the one that runs these tests."""
 TESTS = '''
 import pytest
 
@@ -69,6 +71,7 @@ def run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT), str(project), str(project / "site")])
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | {"PYTHONPATH": path}
     return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:opik", "-p", "no:cacheprovider", "-W", "error",
+                           "-W", EDITABLE,
                            "--strict-markers", "--rootdir", str(project), str(project), *words], cwd=project,
                           capture_output=True, text=True, check=False, env=environment, timeout=300)
 

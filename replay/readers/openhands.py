@@ -143,7 +143,8 @@ class _Session:
         elif kind == "condensation":
             self.ledger.other(native)
             log.condensations.forgotten.add(key_of(native.get("id")))
-            log.condensations.condense(content.arguments_of(native), log.thread, event.line)
+            note = log.condensations.condense(content.arguments_of(native), log.thread, event.line)
+            self.notes.extend([note] if note else [])
         elif kind == "recall":
             log.condensations.note(key_of(native.get("id")))
         elif kind in _TOOLS or isinstance(native.get("tool_call_metadata"), dict):

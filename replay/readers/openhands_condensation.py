@@ -8,7 +8,7 @@ from typing import Any
 
 from replay.blocks import Text, ToolCall
 from replay.readers.common import ThreadBuilder, leftover
-from replay.transcript import Message, RecordedCompaction
+from replay.transcript import Message, ReadNote, RecordedCompaction
 
 _FIELDS = ("forgotten_event_ids", "forgotten_events_start_id", "forgotten_events_end_id", "summary", "summary_offset")
 
@@ -34,16 +34,21 @@ class Condensations:
             self.system = entry
         return entry
 
-    def condense(self, arguments: Mapping[str, Any], thread: ThreadBuilder, line: int | None) -> None:
-        """Record the window that a condensation leaves."""
+    def condense(self, arguments: Mapping[str, Any], thread: ThreadBuilder, line: int | None) -> ReadNote | None:
+        """Record the window that a condensation leaves. The note says of a summary that has no place of its own."""
         self.forgotten.update(_forgotten(arguments))
         summary, offset = arguments.get("summary"), arguments.get("summary_offset")
-        if isinstance(summary, str) and isinstance(offset, int):
-            self.summary, self.offset = summary, max(offset, 0)
+        placed = isinstance(offset, int)
+        if isinstance(summary, str):
+            self.summary, self.offset = summary, max(offset, 0) if isinstance(offset, int) else 0
         own = summary if isinstance(summary, str) else None
         thread.compactions.append(RecordedCompaction(
             position=len(thread.messages), kind="full", window=self._window(thread.messages), summary=own,
             summary_readable=bool(own), line=line, extra=leftover(arguments, "summary", *_FIELDS[:3])))
+        if own is None or placed:
+            return None
+        said = "a condensation's summary_offset is no number; its summary was put first"
+        return ReadNote(code="misplaced-summary", text=said, line=line)
 
     def _window(self, messages: Sequence[Message]) -> tuple[int | Message, ...]:
         kept = [e for e in self.entries if e[0] is None or e[0] not in self.forgotten]

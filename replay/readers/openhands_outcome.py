@@ -46,7 +46,7 @@ def _last_state(events: Sequence[Mapping[str, Any]]) -> Outcome | None:
     for event in reversed(events):
         if event.get("observation") == "agent_state_changed":
             state = content.extras_of(event).get("agent_state")
-            if state in _ENDED:
+            if isinstance(state, str) and state in _ENDED:
                 return Outcome(value=_STATES.get(state, "unknown"), source="agent_state", detail=state)
         elif event.get("action") == "finish":
             return Outcome(value="unknown", source="finish", detail=_claim(event))

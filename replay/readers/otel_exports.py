@@ -31,10 +31,14 @@ def is_langfuse(value: Mapping[str, Any]) -> bool:
     return "traceId" in value and value.get("type") in _LANGFUSE and "startTime" in value
 
 
+DEEPEST_LIST = 20
+"""Lists in lists beyond this are no export of anything; following them would end in an overflow."""
+
+
 def inner_values(value: Any, depth: int = 0) -> Iterator[Any]:
     """The traces and spans in lists, in pages, and in objects that hold lists of both."""
     pages = ("content", "data", "traces", "spans")
-    if isinstance(value, list):
+    if isinstance(value, list) and depth < DEEPEST_LIST:
         for item in value:
             yield from inner_values(item, depth + 1)
     elif isinstance(value, dict) and depth < 4 and "id" not in value and any(

@@ -143,7 +143,7 @@ def _is_entry(text: str, at: int, before: list[Any]) -> bool:
         return False
     try:
         value, end = DECODER.raw_decode(text, at)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     closed = _SPACE.match(text, end)
     following = text[closed.end():closed.end() + 1] if closed else ""

@@ -110,6 +110,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _natives_in(value: dict[str, Any], role: Role, depth: int) -> Iterator[dict[str, Any]]:
+    """The messages in an object. A role that is none gives way to the one that the place implies."""
     inner = value.get("message")
     if isinstance(inner, (dict, list)):
         yield from _natives(inner, role, depth + 1)
@@ -122,11 +123,11 @@ def _natives_in(value: dict[str, Any], role: Role, depth: int) -> Iterator[dict[
         if isinstance(value["content"], dict):
             yield from _natives(value["content"], role, depth + 1)
         else:
-            yield {"role": role, **value}
+            yield {**value, "role": role}
     elif isinstance(value.get("parts"), list):
-        yield {"role": role, **value}
+        yield {**value, "role": role}
     elif isinstance(value.get("tool_calls"), list) and value["tool_calls"]:
-        yield {"role": "assistant", **value}
+        yield {**value, "role": "assistant"}
     else:
         key = next((k for k in _HOLDERS if value.get(k)), None)
         if key is not None:

@@ -46,3 +46,15 @@ def test_lists_in_lists_overflow_nothing(depth: int) -> None:
     """A document of lists in lists is no session, and said to be none."""
     with pytest.raises(ReadError, match=r"no known transcript format|nested|JSON"):
         read_bytes(b"[" * depth + b"{}" + b"]" * depth)
+
+
+@pytest.mark.parametrize("role", [{"a": None}, 7, [], None, "critic"])
+def test_an_answer_with_a_role_that_is_none_is_still_an_answer(role: Any) -> None:
+    """The output of a generation is said by the model, whatever stands where its role should."""
+    generation = {"id": "o1", "traceId": "t1", "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z",
+                  "input": [{"role": "user", "content": "What does it print?"}],
+                  "output": {"role": role, "content": "It prints 2."}}
+    trace = {"id": "t1", "name": "run", "timestamp": "2026-01-01T00:00:00Z", "observations": [generation]}
+    found = read_bytes(json.dumps(trace).encode(), "otel")[0]
+
+    assert [("user", "What does it print?"), ("assistant", "It prints 2.")] == [(m.role, m.text) for m in found.messages]

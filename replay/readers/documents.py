@@ -60,7 +60,11 @@ def damaged_document(lines: Lines, notes: list[ReadNote]) -> Any:
     except RecursionError:
         repairs.append(Repair("too-deep", f"what is nested deeper than {MAX_DEPTH} levels was kept as text"))
         text = shallow(text)
-        value, losses, more = _read(text)
+        try:
+            value, losses, more = _read(text)
+        except RecursionError:
+            # Damage among the brackets: where the deep value begins and ends cannot be told.
+            return None
     if losses and not _holds_objects(value):
         return None
     if repairs and not losses and more == [LENIENT]:

@@ -21,14 +21,16 @@ _INTERACTIVE = ("dashboard", "opik")
 """Opens a browser; needs a server (tests/evals/sinks runs those lines against one of its own)."""
 
 
-def _shell_lines(text: str) -> list[str]:
+def _shell_blocks(text: str) -> list[list[str]]:
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    return [line.split("#")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
+    return [[line.split("#")[0].strip() for line in block.splitlines() if line.strip()] for block in blocks]
 
 
-def _rewindow_lines() -> list[str]:
-    lines = [line for line in _shell_lines(README) if line.startswith("rewindow ")]
-    return [line for line in lines if line.split()[1] not in _INTERACTIVE]
+def _rewindow_blocks() -> list[list[str]]:
+    """The commands of each block, which belong together: a later one may use what an earlier one wrote."""
+    blocks = [[line for line in block if line.startswith("rewindow ") and line.split()[1] not in _INTERACTIVE]
+              for block in _shell_blocks(README)]
+    return [block for block in blocks if block]
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +46,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-@pytest.mark.parametrize("line", _rewindow_lines())
-def test_readme_commands_run(line: str, home: Path) -> None:
-    """Each command of the README ends well, in the order in which a reader meets them."""
-    words = [w.replace("~", str(home)) if w.startswith("~") else w for w in shlex.split(line)]
+@pytest.mark.parametrize("block", _rewindow_blocks(), ids=lambda block: " ".join(block[0].split()[:3]))
+def test_readme_commands_run(block: list[str], home: Path) -> None:
+    """The commands of each block of the README end well, one after the other."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(home)}
-    done = subprocess.run([sys.executable, "-m", "replay.cli", *words[1:]], cwd=home, capture_output=True, text=True,
-                          env=environment, check=False)
+    for line in block:
+        words = [w.replace("~", str(home)) if w.startswith("~") else w for w in shlex.split(line)]
+        done = subprocess.run([sys.executable, "-m", "replay.cli", *words[1:]], cwd=home, capture_output=True, text=True,
+                              env=environment, check=False)
 
-    assert 0 == done.returncode, done.stderr
-    assert done.stdout.strip()
+        assert 0 == done.returncode, f"{line}: {done.stderr}"
+        assert done.stdout.strip()
 
 
 def test_every_command_is_in_the_readme() -> None:

@@ -20,7 +20,7 @@ _DEFAULTS: dict[str, Any] = {"window": 200_000, "output_reserve": 0, "summariser
 @click.option("--golden", type=click.Path(path_type=Path, file_okay=False), help="Folder of golden views.")
 @click.option("--accept", is_flag=True, help="Make the golden folder hold what is found now.")
 @click.option("--reason", help="Why; recorded with old and new hash. Needed where a golden folder would change.")
-@click.option("--candidate", help="Instead of a golden folder: the policy, or the command, of the new revision …")
+@click.option("--candidate", help="Instead of a golden folder: the policy of the new revision …")
 @click.option("--baseline", help="… and of the old one; only what differs is reported.")
 @click.option("--cohort", type=click.Path(path_type=Path, dir_okay=False),
               help="Frozen list of sessions (`rewindow cohort`) in the place of PATHS.")

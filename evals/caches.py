@@ -79,7 +79,10 @@ def cache_model(name: str) -> CacheModel:
 
 
 class PrefixCache:
-    """The state of a provider's cache while a lane's requests go out one after the other."""
+    """The state of a provider's cache while a lane's requests go out one after the other.
+
+    For models that keep entries and clocks that let them live; `serve` bills the others without a state.
+    """
 
     def __init__(self, model: CacheModel, overhead: float, clock: Clock = "recorded") -> None:
         """An empty cache. `overhead`: billed tokens of the unlogged system prompt in front of every view."""

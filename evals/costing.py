@@ -84,14 +84,9 @@ class LaneCost:
     def input_units(self, clock: Clock | None = None) -> float:
         """Input of all requests in uncached-token equivalents."""
         if clock == "cold":
-            return sum(self._cold_units(v.figure.tokens) for v in self.lane.views)
+            return sum(s.units(self.model) for s in self._served("cold"))
         same = clock is None or (clock == "warm" and not self._ever_expires)
         return sum(s.units(self.model) for s in (self.served if same else self._served(clock or "warm")))
-
-    def _cold_units(self, tokens: int) -> float:
-        """A request of which nothing was in the cache."""
-        kept = self.model.entries != "never" and tokens >= self.model.minimum_tokens
-        return tokens * (self.model.write if kept else 1.0)
 
     @cached_property
     def _ever_expires(self) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from evals.trial import SessionRow, Settings, run_session
 from replay.errors import NotASession, ReadError
@@ -13,6 +14,7 @@ from replay.find import Found, read_found
 from replay.policy.policy import Policy
 from replay.tokens import TokenCounter, tokenizer
 
+T = TypeVar("T")
 PARALLEL_FROM_BYTES = 40_000_000
 """Below this much input starting worker processes costs more than it saves."""
 
@@ -29,14 +31,18 @@ class FileResult:
 def run_files(files: Sequence[Found], policies: Sequence[Policy], settings: Settings,
               jobs: int | None = None) -> Iterator[FileResult]:
     """Results in the order of the files. `jobs` None: all cores when the input is worth it."""
+    return each_file(partial(run_file, policies=policies, settings=settings), files, jobs)
+
+
+def each_file(work: Callable[[Found], T], files: Sequence[Found], jobs: int | None = None) -> Iterator[T]:
+    """What the work gives for each file, in their order. `jobs` None: all cores when the input is worth it."""
     jobs = jobs or default_jobs(files)
     if jobs == 1:
-        return (run_file(f, policies, settings) for f in files)
+        return map(work, files)
     from joblib import Parallel, delayed
 
     # loky: fresh processes, so a native crash in one cannot take the run with it unnoticed.
-    tasks = (delayed(run_file)(f, policies, settings) for f in files)
-    results: Iterator[FileResult] = Parallel(n_jobs=jobs, return_as="generator")(tasks)
+    results: Iterator[T] = Parallel(n_jobs=jobs, return_as="generator")(delayed(work)(f) for f in files)
     return results
 
 

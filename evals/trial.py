@@ -159,7 +159,7 @@ def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:
 
 
 def _worst(trial: Trial) -> tuple[Loss, ...]:
-    return tuple(losses(trial)[:WORST_LOSSES])
+    return tuple(losses(trial, WORST_LOSSES))
 
 
 def _steps(trial: Trial, losses: bool) -> list[tuple[Any, ...]]:

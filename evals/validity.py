@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from evals.execute import default_jobs
+from evals.execute import each_file
 from evals.validity_cache import CacheCheck
 from evals.validity_edits import JudgedEdit, edit_report, judged
 from evals.validity_events import Unit, units
@@ -34,14 +35,7 @@ class FileEvidence:
 def gather(files: Sequence[Found], experiments: Sequence[str], tokenizer_name: str,
            jobs: int | None = None) -> Iterator[FileEvidence]:
     """What each file contributes, in their order. `jobs` None: all cores when the input is worth it."""
-    jobs = jobs or default_jobs(files)
-    if jobs == 1:
-        return (gather_file(f, experiments, tokenizer_name) for f in files)
-    from joblib import Parallel, delayed
-
-    tasks = (delayed(gather_file)(f, experiments, tokenizer_name) for f in files)
-    found: Iterator[FileEvidence] = Parallel(n_jobs=jobs, return_as="generator")(tasks)
-    return found
+    return each_file(partial(gather_file, experiments=experiments, tokenizer_name=tokenizer_name), files, jobs)
 
 
 def gather_file(found: Found, experiments: Sequence[str], tokenizer_name: str) -> FileEvidence:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evals.execute import default_jobs
+from evals.execute import each_file
 from evals.gate.check import Failure, check
 from evals.gate.golden import file_name, golden_name, parse
 from evals.gate.record import TIERS, Record, Tier, record, recording_digest
@@ -66,14 +67,7 @@ class FileOutcome:
 
 def run(files: Sequence[Found], job: Job, jobs: int | None = None) -> Iterator[FileOutcome]:
     """Outcomes in the order of the files. `jobs` None: all cores when the input is worth it."""
-    jobs = jobs or default_jobs(files)
-    if jobs == 1:
-        return (run_file(f, job) for f in files)
-    from joblib import Parallel, delayed
-
-    tasks = (delayed(run_file)(f, job) for f in files)
-    results: Iterator[FileOutcome] = Parallel(n_jobs=min(jobs, os.cpu_count() or 1), return_as="generator")(tasks)
-    return results
+    return each_file(partial(run_file, job=job), files, min(jobs, os.cpu_count() or 1) if jobs else None)
 
 
 def run_file(found: Found, job: Job) -> FileOutcome:

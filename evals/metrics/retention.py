@@ -71,11 +71,15 @@ class Loss:
     """Tool that the action called."""
 
 
-def losses(trial: Trial) -> list[Loss]:
-    """What the lane lost although the recorded view held it, heaviest first, then in the order of the session."""
+def losses(trial: Trial, most: int | None = None) -> list[Loss]:
+    """What the lane lost although the recorded view held it, heaviest first, then in the order of the session.
+
+    `most`: only so many of the heaviest; None: all.
+    """
     own, fates = study(trial.session), watched(trial).fates
-    found = [_loss(trial, i) for i, fate in enumerate(fates) if fate >= RECOVERABLE and not own.censored[i]]
-    return sorted(found, key=lambda loss: (-loss.weight, loss.step))
+    rows = own.evidence.needs.rows
+    lost = (i for i, fate in enumerate(fates) if fate >= RECOVERABLE and not own.censored[i])
+    return [_loss(trial, i) for i in sorted(lost, key=lambda i: (-rows[i].weight, rows[i].step))[:most]]
 
 
 def _loss(trial: Trial, number: int) -> Loss:

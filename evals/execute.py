@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from evals.trial import SessionRow, Settings, run_session
+from replay.collector import paused
 from replay.errors import NotASession, ReadError
 from replay.find import Found, read_found
 from replay.policy.policy import Policy
@@ -54,6 +55,12 @@ def default_jobs(files: Sequence[Found]) -> int:
 
 def run_file(found: Found, policies: Sequence[Policy], settings: Settings) -> FileResult:
     """Every session of a file under every policy."""
+    # What is made lives until the file is done: a search for garbage meanwhile would find next to none.
+    with paused():
+        return _run_file(found, policies, settings)
+
+
+def _run_file(found: Found, policies: Sequence[Policy], settings: Settings) -> FileResult:
     try:
         transcripts = read_found(found, settings.reader)
     except ReadError as error:

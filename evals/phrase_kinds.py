@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ _WORDS = re.compile(r"\w+")
 _IN_PATH = frozenset("./@+~\\-")
 
 
-class Worded:
+class Worded(ABC):
     """A phrase that is told by its content words."""
 
     text: str
@@ -44,9 +45,9 @@ class Worded:
         return len(self.indexed & words) >= self._need
 
     @property
+    @abstractmethod
     def words(self) -> frozenset[str]:
         """The content words."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from replay.blocks import Text
+from replay.collector import paused
 from replay.events import Event
 from replay.fingerprint import Chain, Print
 from replay.lanes import recorded_windows
@@ -138,7 +139,8 @@ class Session:
                   else summariser_name)
         setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure, summariser=writer,
                           head=_layers(policy), billed=same_harness, refusals=refusals)
-        views, ended = self._views(setting)
+        with paused():
+            views, ended = self._views(setting)
         return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended,
                     head=setting.head)
 

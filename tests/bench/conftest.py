@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,12 @@ from replay.testing import Script
 from replay.transcript import Transcript
 
 _LINES: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def bench() -> Any:
+    """This module: `floor`, `long_session`."""
+    return sys.modules[__name__]
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.bench
 
 POLICIES = ("full-history", "mycodeagent", "decode", "decode-adr18")
 CAPACITY = Capacity(window=128_000)
+GUARD = 8
+"""What the mean preset must not exceed while it misses its limit."""
 
 
 def _conftest() -> Any:
@@ -50,6 +52,18 @@ def _best(work: Callable[[], Any], rounds: int = 5) -> float:
     return min(times)
 
 
+def _alternately(works: dict[Any, Callable[[], Any]], rounds: int = 5) -> dict[Any, float]:
+    """Shortest processor time of each work in seconds. They take turns: a machine's speed changes within a minute."""
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(rounds):
+        for name, work in works.items():
+            tokenizer("o200k_base").forget()
+            started = time.process_time()
+            work()
+            best[name] = min(best[name], time.process_time() - started)
+    return best
+
+
 def test_four_policies_against_the_floor(real_files: list[Path], benchmark: Any, say: Any) -> None:
     """Comparing four policies costs at most 3 × parsing and tokenising everything once."""
     files = tuple(find([str(p) for p in real_files]))
@@ -57,10 +71,10 @@ def test_four_policies_against_the_floor(real_files: list[Path], benchmark: Any,
     job = Comparison(files=files, policies=tuple(map(policy, POLICIES)), baseline="full-history", settings=settings,
                      jobs=1)
     compare(job, None)
-    floor_seconds = _best(lambda: SHARED.floor(real_files))
-    benchmark.pedantic(lambda: compare(job, None), rounds=5)
-    ratio = benchmark.stats.stats.min / floor_seconds
-    say(f"four policies on {len(real_files)} real files: {benchmark.stats.stats.min:.2f} s, floor {floor_seconds:.2f} s, "
+    best = benchmark.pedantic(lambda: _alternately({"floor": lambda: SHARED.floor(real_files),
+                                                    "compare": lambda: compare(job, None)}), rounds=1)
+    ratio = best["compare"] / best["floor"]
+    say(f"four policies on {len(real_files)} real files: {best['compare']:.2f} s, floor {best['floor']:.2f} s, "
         f"ratio {ratio:.2f} (at most 3)")
 
     assert ratio <= 3
@@ -68,13 +82,9 @@ def test_four_policies_against_the_floor(real_files: list[Path], benchmark: Any,
 
 def test_time_per_step_stays_flat(benchmark: Any, say: Any) -> None:
     """A step of a 10,000-step session costs at most 1.3 × a step of a 1,000-step one."""
-    per_step = {}
-    for steps in (1_000, 3_000, 10_000):
-        transcript = SHARED.long_session(steps)
-        tokenizer("o200k_base").forget()
-        rounds = 5 if steps < 10_000 else 3
-        per_step[steps] = _best(lambda t=transcript: _replay(t), rounds) / steps / len(POLICIES)
-    benchmark.pedantic(lambda: _replay(SHARED.long_session(1_000)), rounds=1)
+    sessions = {steps: SHARED.long_session(steps) for steps in (1_000, 3_000, 10_000)}
+    best = benchmark.pedantic(lambda: _alternately({n: lambda t=t: _replay(t) for n, t in sessions.items()}), rounds=1)
+    per_step = {steps: seconds / steps / len(POLICIES) for steps, seconds in best.items()}
     shown = ", ".join(f"{steps:,} steps {seconds * 1e6:.0f} µs" for steps, seconds in per_step.items())
     ratio = per_step[10_000] / per_step[1_000]
     say(f"time per step and policy: {shown}; ratio {ratio:.2f} (at most 1.3)")
@@ -88,8 +98,9 @@ def _replay(transcript: Any) -> None:
         session.replay(policy(name), CAPACITY)
 
 
+@pytest.mark.xfail(raises=AssertionError, strict=True, reason="the mean preset costs about 3 to 4 × full history")
 def test_the_mean_preset_against_full_history(benchmark: Any, say: Any) -> None:
-    """On a 10,000-step session the mean preset's lane costs at most 5 × that of full history; 1.5 × is what we want."""
+    """On a 10,000-step session the mean preset's lane costs at most 1.5 × that of full history per step."""
     session = Session(SHARED.long_session(10_000), TokenCounter(tokenizer("o200k_base")))
     lane_seconds(session, "full-history")
     floor_seconds = min(lane_seconds(session, "full-history") for _ in range(3))
@@ -97,10 +108,12 @@ def test_the_mean_preset_against_full_history(benchmark: Any, say: Any) -> None:
     benchmark.pedantic(lambda: lane_seconds(session, "full-history"), rounds=1)
     mean = statistics.fmean(ratios.values())
     slow = ", ".join(f"{name} {ratios[name]:.1f}" for name in sorted(ratios, key=lambda n: -ratios[n])[:5])
-    say(f"lane of the mean of {len(ratios)} presets against full history on 10,000 steps: {mean:.2f} (wanted 1.5, at most 5); "
+    say(f"lane of the mean of {len(ratios)} presets against full history on 10,000 steps: {mean:.2f} (at most 1.5, not reached); "
         f"slowest {slow}")
 
-    assert mean <= 5
+    if mean > GUARD:
+        raise RuntimeError(f"the mean preset costs {mean:.1f} × full history, more than the {GUARD} that it had reached")
+    assert mean <= 1.5
 
 
 def lane_seconds(session: Session, name: str) -> float:
@@ -111,13 +124,16 @@ def lane_seconds(session: Session, name: str) -> float:
     return time.process_time() - started
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_memory_of_a_long_session(say: Any, benchmark: Any) -> None:
     """Replaying 10,000 steps under four policies stays below 600 MB."""
-    code = ("import importlib.util, resource, sys\n"
+    code = ("import importlib.util, sys\n"
             "spec = importlib.util.spec_from_file_location('bench', sys.argv[1])\n"
             "bench = importlib.util.module_from_spec(spec); spec.loader.exec_module(bench)\n"
             "bench._replay(bench.SHARED.long_session(10_000))\n"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n")
+            # What getrusage gives begins with the peak of the process that started this one.
+            "status = dict(line.split(':') for line in open('/proc/self/status'))\n"
+            "print(int(status['VmHWM'].split()[0]))\n")
     done = benchmark.pedantic(lambda: subprocess.run([sys.executable, "-c", code, __file__], capture_output=True,
                                                      text=True, check=True), rounds=1)
     peak_mb = int(done.stdout.split()[-1]) / 1024

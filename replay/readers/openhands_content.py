@@ -71,7 +71,8 @@ def result_text(event: Mapping[str, Any]) -> str:
         return f"OBSERVATION:\n{text}\n[Last action has been rejected by the user]"
     if kind == "delegate" and isinstance(outputs := extras.get("outputs"), dict):
         return text_of(outputs.get("content") or text)
-    if kind == "edit" and extras.get("prev_exist") is False and extras.get("impl_source") != "oh_aci":
+    # By another maker, or by none that is named, an edit's content was shown as it stands.
+    if kind == "edit" and extras.get("prev_exist") is False and extras.get("impl_source") == "llm_based_edit":
         return f"[New file {extras.get('path')} is created with the provided content.]\n"
     return text
 

@@ -94,7 +94,8 @@ def _natives(value: Any, role: Role, depth: int) -> Iterator[dict[str, Any]]:
         yield {"role": role, "content": value}
     elif isinstance(value, list):
         if value and isinstance(value[0], list):
-            value = value[0]
+            # A batch of prompts: the first is the one that was answered; what stands beside it is still said.
+            value = [*value[0], *(item for item in value[1:] if not isinstance(item, list))]
         if value and all(isinstance(item, dict) and _is_part(item) for item in value):
             yield {"role": role, "content": value}
             return

@@ -252,6 +252,7 @@ class TestTexts:
         (seen(2, 1, "x", "edit", extras={"path": "/a", "prev_exist": False, "impl_source": "llm_based_edit"}),
          "[New file /a is created with the provided content.]\n"),
         (seen(2, 1, "x", "edit", extras={"prev_exist": False, "impl_source": "oh_aci"}), "x"),
+        (seen(2, 1, "x", "edit", extras={"prev_exist": False}), "x"),
         (seen(2, 1, {"a": 1}, "mcp"), '{"a":1}')])
     def test_results(self, event: dict[str, Any], shown: str) -> None:
         """An observation as the program words it for the model."""

@@ -110,6 +110,11 @@ class TestOpik:
         """The answer is found in each vendor's response."""
         assert [("user", "go"), ("assistant", "done")] == words(only([llm(1, [GO], None, output=output)]))
 
+    def test_a_batch_of_prompts(self) -> None:
+        """The first prompt of a batch was answered; a message beside it is said as well."""
+        assert [("user", "go"), ("user", "now"), ("assistant", "done")] == words(
+            only([llm(1, [[GO], {"role": "user", "content": "now"}, [RESULT]], DONE)]))
+
     def test_an_error(self) -> None:
         """A call with error info is a step without an answer."""
         found = only([llm(1, [GO], None, output=None, error_info={"exception_type": "E", "message": "overloaded"})])

@@ -64,7 +64,7 @@ def micro(line: Line, messages: Sequence[Message]) -> RecordedCompaction:
     before, saved = whole(meta.get("preTokens")), whole(meta.get("tokensSaved"))
     return RecordedCompaction(
         position=len(messages), kind="micro", elided=blanked, trigger=string(meta.get("trigger")),
-        counter_before=before or None, counter_after=before - saved if before and saved else None,
+        counter_before=before or None, counter_after=before - saved if 0 < saved <= before else None,
         line=line.number, extra=MappingProxyType({"microcompactMetadata": meta}) if meta else NOTHING)
 
 

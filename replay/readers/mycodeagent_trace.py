@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from replay.readers.common import ThreadBuilder, not_an_object, seconds
+from replay.readers.common import ThreadBuilder, not_an_object, seconds, whole
 from replay.readers.mycodeagent_history import HEADING, History, mapping, outcome, plain
 from replay.readers.mycodeagent_tools import ToolBatch
 from replay.readers.odd_types import OddTypes
@@ -201,7 +201,7 @@ class TraceReader:
 
     def _decision(self, payload: Mapping[str, Any], more: dict[str, Any]) -> None:
         tokens = payload.get("estimated_tokens")
-        self.estimate = tokens if payload.get("should_compact") and isinstance(tokens, int) else None
+        self.estimate = whole(tokens) or None if payload.get("should_compact") else None
 
     def _compacted(self, payload: Mapping[str, Any], more: dict[str, Any]) -> None:
         self._settle()

@@ -312,6 +312,11 @@ class TestMicroCompactions:
             found.kind, found.position, found.elided, found.counter_before, found.counter_after)
         assert "out" == t.messages[2].text
 
+    def test_more_saved_than_there_was(self) -> None:
+        """A mark that claims to have saved more than there was does not tell what was left."""
+        (found,) = read(*self.rows(), self.micro("c1", preTokens=100, tokensSaved=140)).compactions
+        assert (100, None) == (found.counter_before, found.counter_after)
+
     def test_directly_before_a_full_compaction(self) -> None:
         """A micro-compaction may stand right before a full one."""
         t = read(*self.rows(), self.micro("c1"), boundary("b2", "x"), summary("s", "b2"), said("z", "s"))

@@ -155,6 +155,13 @@ class TestCompactions:
         assert ("S", 903, "auto", 3) == (made.summary, made.counter_before, made.trigger, made.position)
         assert (2,) == made.window[1:]
 
+    @pytest.mark.parametrize("told", [-1, 0, True, "903", None])
+    def test_an_estimate_that_counts_nothing(self, told: Any) -> None:
+        """A compaction whose estimate is no number of tokens has none."""
+        decision = event("context_compaction_decision", {"should_compact": True, "estimated_tokens": told})
+
+        assert [None] == [c.counter_before for c in trace(*self.LOG, decision, self.DONE).compactions]
+
     def test_text_from_the_final_context(self) -> None:
         """Without a checkpoint the summary is read from the context that the trace shows."""
         found = trace(*self.LOG, self.DONE, event("history_compression_final_context", {

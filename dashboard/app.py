@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from dashboard import state, widgets
 from replay.errors import RewindowError
 
-# File in `views/` and title of every page; the first one opens by itself.
-PAGES = (("compare", "Compare"), ("step", "Step"))
+VIEWS = Path(__file__).parent / "views"
+PAGES = (("compare", "Compare"), ("session", "Session"), ("step", "Step"), ("compactions", "Compactions"),
+         ("sweep", "Sweep"), ("regressions", "Regressions"), ("imports", "Import"), ("annotate", "Annotate"))
+"""File in `views/` and title of every page in the order of the navigation; the first one opens by itself."""
 
 
 def main() -> None:
     """Show the page that the address names."""
     st.set_page_config(page_title="Rewindow", layout="wide")
     widgets.style()
-    pages = [st.Page(f"views/{name}.py", title=title, url_path=name, default=not position)
-             for position, (name, title) in enumerate(PAGES)]
+    pages = [st.Page(path, title=title, url_path=path.stem, default=path.stem == PAGES[0][0])
+             for path, title in ((VIEWS / f"{name}.py", title) for name, title in PAGES) if path.is_file()]
     chosen = st.navigation(pages, position="top")
     state.enter(chosen.title)
     try:

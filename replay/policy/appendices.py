@@ -25,6 +25,8 @@ class FileLists:
 
     read_tools: tuple[str, ...] = ("read", "Read", "read_file")
     change_tools: tuple[str, ...] = ("write", "edit", "Write", "Edit", "write_file", "edit_file")
+    cumulative: bool = True
+    """What earlier summaries cover is listed too."""
 
     def text(self, log: Log, covers: tuple[Span, ...]) -> str:
         """The lists of what the covered calls touched; empty where they touched nothing."""

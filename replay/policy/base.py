@@ -157,6 +157,10 @@ class Replacement(Protocol):
 class Appendix(Protocol):
     """What does the harness write behind a summary by itself?"""
 
+    @property
+    def cumulative(self) -> bool:
+        """Whether it speaks of what earlier summaries cover too."""
+
     def text(self, log: Log, covers: tuple[Span, ...]) -> str:
         """Text from the log ranges that the summary speaks for; empty where there is nothing to say."""
 

@@ -1,9 +1,10 @@
-"""Settings of captured runs of Codex, OpenCode, Gemini CLI and Qwen Code."""
+"""Settings of captured runs of Codex, OpenCode, Gemini CLI, Qwen Code and Cline."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from replay.policy.base import Capacity
@@ -55,6 +56,15 @@ def qwen(config: Mapping[str, Any]) -> Run:
     return Run(preset=f"qwen-code-{version}", capacity=Capacity(window=whole(config.get("window"))))
 
 
+def cline(config: Mapping[str, Any]) -> Run | None:
+    """Cline: its window limits the input of summaries too; no preset covers the strategy without a model."""
+    arguments = [a for command in objects(config.get("commands")) for a in command.get("argv") or ()]
+    if ("--compaction", "basic") in pairwise(arguments):
+        return None
+    window = whole(config.get("window"))
+    return Run(preset="cline-agentic", capacity=Capacity(window=window), settings={"input_limit.tokens": window})
+
+
 MORE_RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {
-    "codex": codex, "opencode": opencode, "gemini": gemini, "qwen": qwen}
+    "codex": codex, "opencode": opencode, "gemini": gemini, "qwen": qwen, "cline": cline}
 """A capture's harness to what replays it."""

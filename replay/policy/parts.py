@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from replay.policy.appendices import APPENDICES
 from replay.policy.attachments import ATTACHMENTS
+from replay.policy.cline import CLINE_APPENDICES, CLINE_CUTS, CLINE_REPLACEMENTS
+from replay.policy.cline_size import CLINE_ESTIMATORS, CLINE_MEASURES
 from replay.policy.cuts import CUTS
 from replay.policy.cuts_forward import FORWARD_CUTS
 from replay.policy.cuts_kept import KEPT_CUTS
@@ -35,14 +37,16 @@ from replay.policy.triggers_asked import ASKED_TRIGGERS
 from replay.policy.triggers_more import MORE_TRIGGERS
 
 PARTS: Mapping[str, Mapping[str, type]] = {
-    "estimator": {**ESTIMATORS, **JSON_ESTIMATORS},
-    "measure": {**MEASURES, **LANGCHAIN_MEASURES},
+    "estimator": {**ESTIMATORS, **JSON_ESTIMATORS, **CLINE_ESTIMATORS},
+    "measure": {**MEASURES, **LANGCHAIN_MEASURES, **CLINE_MEASURES},
     "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS, **HEAD_TAIL_TRIGGERS, **LANGCHAIN_TRIGGERS},
-    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **SHARE_CUTS, **HEAD_TAIL_CUTS, **LANGCHAIN_CUTS},
+    "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **SHARE_CUTS, **HEAD_TAIL_CUTS, **LANGCHAIN_CUTS,
+            **CLINE_CUTS},
     "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES, **LANGCHAIN_TOOL_RULES},
     "rendering": {**RENDERINGS, **MORE_RENDERINGS, **RELOADED, **HEAD_TAIL_RENDERINGS},
-    "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS, **ATTACHMENTS, **HEAD_TAIL_REPLACEMENTS},
-    "appendix": APPENDICES,
+    "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS, **ATTACHMENTS, **HEAD_TAIL_REPLACEMENTS,
+                    **CLINE_REPLACEMENTS},
+    "appendix": {**APPENDICES, **CLINE_APPENDICES},
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,
 }

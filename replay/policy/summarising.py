@@ -68,7 +68,8 @@ def plain(summary: Inserted) -> str:
 
 
 def _with_appendix(summary: Summary, request: SummaryRequest, appendix: Appendix) -> Summary:
-    covers = merged((*(s for p in request.previous for s in p.covers), *request.spans))
+    earlier = request.previous if appendix.cumulative else ()
+    covers = merged((*(s for p in earlier for s in p.covers), *request.spans))
     text = appendix.text(request.log, covers)
     tokens = None if summary.tokens is None else summary.tokens + len(text) // CHARS_PER_TOKEN
     return replace(summary, text=summary.text + text, tokens=tokens)

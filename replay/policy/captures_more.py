@@ -56,12 +56,12 @@ def qwen(config: Mapping[str, Any]) -> Run:
     return Run(preset=f"qwen-code-{version}", capacity=Capacity(window=whole(config.get("window"))))
 
 
-def cline(config: Mapping[str, Any]) -> Run | None:
-    """Cline: its window limits the input of summaries too; no preset covers the strategy without a model."""
+def cline(config: Mapping[str, Any]) -> Run:
+    """Cline: the strategy is named on its command line; its window limits the input of summaries too."""
     arguments = [a for command in objects(config.get("commands")) for a in command.get("argv") or ()]
-    if ("--compaction", "basic") in pairwise(arguments):
-        return None
     window = whole(config.get("window"))
+    if ("--compaction", "basic") in pairwise(arguments):
+        return Run(preset="cline-basic", capacity=Capacity(window=window))
     return Run(preset="cline-agentic", capacity=Capacity(window=window), settings={"input_limit.tokens": window})
 
 

@@ -12,6 +12,7 @@ from replay.readers.common import whole
 from replay.readers.native import mapping, objects, string
 from replay.readers.source import Record, Source, open_source
 from replay.readers.wire_items import ItemTable
+from replay.readers.wire_kept import kept_files, kept_results
 from replay.readers.wire_log import Capture
 from replay.transcript import ReadNote, Transcript
 
@@ -23,7 +24,8 @@ class Wire:
     """Reads captures of wire format 1: a folder with config.json, requests.jsonl and items.jsonl or items.jsonl.gz.
 
     One session a folder, read from its requests.jsonl or config.json. The log holds the messages in the order in
-    which requests first showed them, a response as the harness sent it back. Summary requests are threads of
+    which requests first showed them, a response as the harness sent it back; a result that no request shows is taken
+    from the messages that Cline keeps itself. Summary requests are threads of
     `abandoned`, so that their tokens are counted. A refused request whose step went through later is no step of
     its own. A change of the view is a recorded compaction of kind full, with the exact view; messages that a new
     process of the harness did not load are one of kind clear that lists them.
@@ -58,7 +60,7 @@ def capture_files(path: Path) -> tuple[Path, ...]:
     if path.name != "requests.jsonl" or capture_folder(path) is None:
         return ()
     named = (path.with_name(name + packed) for name in PARTS for packed in ("", ".gz"))
-    return tuple(p for p in named if p != path and p.is_file())
+    return (*(p for p in named if p != path and p.is_file()), *kept_files(path.parent))
 
 
 def read_capture(folder: Path) -> Transcript:
@@ -67,7 +69,8 @@ def read_capture(folder: Path) -> Transcript:
     requests, notes = _records(folder, "requests.jsonl")
     items, more = _records(folder, "items.jsonl")
     prompts = tuple(p for p in config.get("prompts") or () if isinstance(p, str))
-    capture = Capture(items=ItemTable(_items(items)), prompts=prompts, processes=_processes(config))
+    capture = Capture(items=ItemTable(_items(items)), prompts=prompts, processes=_processes(config),
+                      kept=kept_results(folder))
     for record in requests:
         if isinstance(record.value, dict):
             capture.take(record.value)

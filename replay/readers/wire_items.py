@@ -17,6 +17,8 @@ _PYDANTIC_ROLES: Mapping[str, Role] = {"system-prompt": "system", "user-prompt":
                                        "retry-prompt": "tool", "text": "assistant", "thinking": "assistant",
                                        "tool-call": "assistant"}
 
+NO_ITEM = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -156,6 +158,11 @@ def _text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") if isinstance(part, dict) else str(part) for part in content)
     return "" if content is None else json_text(content)
+
+
+def result_piece(call_id: str, text: str) -> Piece:
+    """A result that stands in no item of the table."""
+    return Piece("tool", (ToolResult(call_id=call_id, text=text),), NO_ITEM)
 
 
 def is_left_out(native: Any) -> bool:

@@ -12,6 +12,7 @@ from replay.blocks import Block, Text, ToolResult
 from replay.readers.common import ThreadBuilder, whole
 from replay.readers.native import mapping, string
 from replay.readers.wire_items import ItemTable, Piece, is_left_out, response_blocks
+from replay.readers.wire_kept import unshown
 from replay.readers.wire_sent import Part, Sent
 from replay.transcript import Message, Origin, RecordedCompaction, Thread, Usage
 
@@ -36,6 +37,8 @@ class Capture:
     """What the person typed, in order."""
     processes: frozenset[int]
     """Numbers of the requests with which a new process of the harness begins."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """Id of a call to its result, from the harness's own file, for results that no request shows."""
     thread: ThreadBuilder = field(default_factory=lambda: ThreadBuilder(id="main"))
     side: list[Thread] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
@@ -83,6 +86,7 @@ class Capture:
             self.resumed.append(len(self.thread.steps) + 1)
         self._lost = bool(self._asked) or (not self._fresh_process and self._misses(found))
         self._before = len(self.thread.messages)
+        self._log_unshown(found)
         parts = self._place(found)
         sent = _sent(request, found, len(self.thread.steps) + 1, parts, response)
         self.sent.append(sent)
@@ -92,6 +96,13 @@ class Capture:
         if sent.accepted:
             self._respond(request, response)
         self._asked, self._fresh_process = 0, False
+
+    def _log_unshown(self, found: Sequence[Piece]) -> None:
+        """Results of the last response that were compacted away before a request showed them."""
+        last = self.thread.messages[-1:]
+        calls = (c.id for m in last if m.role == "assistant" for c in m.calls)
+        for piece in unshown(calls, self.kept, frozenset(i for p in found for i in p.answers)):
+            self._log(piece, "tool")
 
     def _respond(self, request: Mapping[str, Any], response: Mapping[str, Any]) -> None:
         used = mapping(response.get("usage"))

@@ -177,6 +177,20 @@ def test_damaged_lines_cost_no_other_line(tmp_path: Path) -> None:
     assert ["cut-tail"] == [n.code for n in found.notes]
 
 
+def test_result_that_no_request_shows_is_taken_from_the_harness(tmp_path: Path) -> None:
+    """What was compacted away before it was sent stands in the log, as the harness itself kept it."""
+    second = [user(PROMPT), called(1), result(1)]
+    folder = capture(tmp_path, ("step", [user(PROMPT)], answer(1)), ("step", second, answer(2)),
+                     ("step", [user(PROMPT), user("work is gone")], answer(3)))
+    kept = {"type": "tool_result", "tool_use_id": "call_2", "content": [{"query": "f2", "result": "body"}]}
+    (folder / "session.3.messages.json").write_text(json.dumps({"messages": [{"role": "user", "content": [kept]}]}))
+    found = read_capture(folder)
+
+    assert ["", '[{"query":"f2","result":"body"}]'] == [found.messages[3].text[21:], found.messages[4].text]
+    assert "call_2" == found.messages[4].results[0].call_id
+    assert [0] == [p.index for p in sent(found, 3).parts if p.kind == "log"]
+
+
 def test_every_capture_is_told_exactly(shared: Path) -> None:
     """The recorded lane of each real capture shows, message by message, what was sent."""
     for folder in sorted((shared / "wire").glob("*/*/")):

@@ -167,6 +167,7 @@ def arrivals(transcript: Transcript, log: Log) -> Iterator[Arrived]:
     clears = [c.position for c in transcript.compactions if c.kind == "clear" and not c.elided]
     forgotten = [(c.position, c.elided) for c in transcript.compactions if c.kind == "clear" and c.elided]
     resumed = frozenset(transcript.extra.get("resumed") or ())
+    stored = frozenset[int](transcript.extra.get("stored") or ())
     previous: Step | None = None
     for step in transcript.steps:
         start = previous.start if previous else 0
@@ -174,7 +175,7 @@ def arrivals(transcript: Transcript, log: Log) -> Iterator[Arrived]:
                       prompt=_first(log.rounds, start, step.start), cleared_at=_last(clears, start + 1, step.start + 1),
                       run=_last(log.prompts, start, step.start), output_tokens=_output(previous, log),
                       forgotten=tuple(i for at, gone in forgotten if start < at <= step.start for i in gone),
-                      resumed=step.number in resumed)
+                      resumed=step.number in resumed, stored=stored)
         previous = step
 
 

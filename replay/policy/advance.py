@@ -58,6 +58,8 @@ class Arrived(NamedTuple):
     """Log indices that a new process did not load; it knows only the rest."""
     resumed: bool = False
     """A new process of the harness began before this step."""
+    stored: frozenset[int] = frozenset()
+    """Log indices of results that the harness stored with a compaction although they were pending."""
 
 
 class State(NamedTuple):
@@ -151,7 +153,7 @@ def _prompted(state: State, arrived: Arrived, prompt: int, setting: Setting, eve
 
 def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]) -> State:
     if arrived.resumed:
-        state = _reloaded(state, setting.policy, setting.log)
+        state = _reloaded(state, setting.policy, setting.log, arrived.stored)
     if arrived.forgotten:
         return _forget(state, arrived, events)
     at = arrived.cleared_at
@@ -164,14 +166,15 @@ def _clear(state: State, arrived: Arrived, setting: Setting, events: list[Event]
                    pending_chars=0)
 
 
-def _reloaded(state: State, policy: Policy, log: Log) -> State:
+def _reloaded(state: State, policy: Policy, log: Log, stored: frozenset[int]) -> State:
     """What a new process of the harness makes of the state that it finds."""
     told = state.told if policy.usage_survives_restart else Told()
     if policy.reload is None:
         return state._replace(told=told)
     start, stop = max(state.floor, state.checkpoint or 0), state.window.end
     if policy.reload_of == "pending":
-        start, stop = (log.requests[start - 1], start) if start > state.floor else (start, start)
+        stop = start
+        start = log.requests[stop - 1] if stop > state.floor and stored.isdisjoint((stop - 1,)) else stop
     mark = Mark(policy.reload, start, stop)
     return state._replace(told=told, window=state.window.with_mark(mark))
 

@@ -14,6 +14,7 @@ from replay.readers.source import Record, Source, open_source
 from replay.readers.wire_items import ItemTable
 from replay.readers.wire_kept import kept_files, kept_results
 from replay.readers.wire_log import Capture
+from replay.readers.wire_stored import stored_results
 from replay.transcript import ReadNote, Transcript
 
 PARTS = ("config.json", "requests.jsonl", "items.jsonl", "compactions.json")
@@ -30,7 +31,8 @@ class Wire:
     its own. A change of the view is a recorded compaction of kind full, with the exact view; messages that a new
     process of the harness did not load are one of kind clear that lists them.
     `extra`: `harness`, `scenario`, `config`, `requests` (every request as a `Sent`), `resumed` (steps with which a
-    new process begins), `refusals` (step to how often it was refused).
+    new process begins), `refusals` (step to how often it was refused), `stored` (log indices of results that were
+    pending at a compaction and are in what the harness stored of it all the same).
     """
 
     name = "wire"
@@ -102,7 +104,8 @@ def _transcript(folder: Path, config: Mapping[str, Any], capture: Capture) -> Tr
     harness = string(config.get("harness")) or folder.parent.name.rpartition("-")[0]
     scenario = string(config.get("scenario")) or folder.name
     extra = {"harness": harness, "scenario": scenario, "config": config, "requests": tuple(capture.sent),
-             "resumed": tuple(capture.resumed), "refusals": _refusals(capture)}
+             "resumed": tuple(capture.resumed), "refusals": _refusals(capture),
+             "stored": stored_results(folder, thread)}
     version = string(config.get("version"))
     return Transcript(
         format=Wire.name, session_id=f"{harness}-{version}/{scenario}", path=str(folder), main=thread,

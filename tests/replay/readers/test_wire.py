@@ -147,6 +147,19 @@ def test_messages_that_a_new_process_did_not_load_are_gone(tmp_path: Path) -> No
     assert [0, 1, 2, 4] == list(lane.views[-1].window.indices())
 
 
+def test_results_that_a_stored_compaction_holds_are_named(tmp_path: Path) -> None:
+    """The harness's own file tells which pending result it stored with a compaction; others are not named."""
+    later = [user(PROMPT), called(1), result(1)]
+    folder = capture(tmp_path, ("step", [user(PROMPT)], answer(1)), ("step", later, answer(2)),
+                     ("step", [*later, called(2), result(2)], answer(3)))
+    kept = {"parts": [{"functionResponse": {"id": "call_2"}}]}
+    rows = [{"subtype": "chat_compression", "systemPayload": {"compressedHistory": [{"parts": [{"text": "sum"}]}, kept]}},
+            {"subtype": "ui_telemetry"}, {"subtype": "chat_compression", "systemPayload": None}]
+    (folder / "session.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+    assert (4,) == read_capture(folder).extra["stored"]
+
+
 def test_folder_requests_and_config_are_the_same_session(tmp_path: Path) -> None:
     """Each way of naming a capture gives its one session; the other files belong to it."""
     folder = capture(tmp_path, ("step", [user(PROMPT)], answer(1)))

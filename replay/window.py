@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from replay.transcript import Message
 
@@ -196,6 +197,9 @@ def rendering_at(marks: tuple[Mark, ...], index: int) -> Rendering | None:
     """What a log message is shown through; None: verbatim."""
     if len(marks) == 1:
         return marks[0].rendering if marks[0].start <= index < marks[0].stop else None
+    if len(marks) >= _MANY:
+        known = _segments(marks)
+        return known.renderings[bisect_right(known.starts, index)]
     found = tuple(mark.rendering for mark in marks if mark.start <= index < mark.stop)
     if len(found) < 2:
         return found[0] if found else None
@@ -210,6 +214,9 @@ def pieces(marks: tuple[Mark, ...], start: int, stop: int) -> Iterator[tuple[int
         return
     if len(marks) == 1:
         yield from _one_mark(marks[0], start, stop)
+        return
+    if len(marks) >= _MANY:
+        yield from _segments(marks).between(start, stop)
         return
     inside = {border for mark in marks for border in (mark.start, mark.stop) if start < border < stop}
     for low, high in pairwise(sorted({start, stop, *inside})):
@@ -227,6 +234,49 @@ def _one_mark(mark: Mark, start: int, stop: int) -> Iterator[tuple[int, int, Ren
     yield low, high, mark.rendering
     if high < stop:
         yield high, stop, None
+
+
+class _Segments(NamedTuple):
+    """Many marks as ranges of the log that do not overlap, so that an index is found without asking every mark."""
+
+    marks: tuple[Mark, ...]
+    starts: list[int]
+    renderings: list[Rendering | None]
+    """What messages below each start are shown through; last, those behind all of them."""
+
+    def between(self, start: int, stop: int) -> Iterator[tuple[int, int, Rendering | None]]:
+        """The pieces of a range, in order."""
+        place = bisect_right(self.starts, start)
+        while start < stop:
+            end = min(stop, self.starts[place]) if place < len(self.starts) else stop
+            yield start, end, self.renderings[place]
+            start, place = end, place + 1
+
+
+def _segments(marks: tuple[Mark, ...]) -> _Segments:
+    """The segments of marks; windows share their marks from step to step, so they are found by identity."""
+    known = _SEGMENTS.get(id(marks))
+    if known is not None and known.marks is marks:
+        return known
+    changes: dict[int, list[int]] = {}
+    for place, mark in enumerate(marks):
+        changes.setdefault(mark.start, []).append(place)
+        changes.setdefault(mark.stop, []).append(place)
+    made, over = _Segments(marks, sorted(changes), [None]), set[int]()
+    for border in made.starts:
+        over.symmetric_difference_update(p for p in changes[border] if marks[p].start < marks[p].stop)
+        found = tuple(marks[p].rendering for p in sorted(over))
+        made.renderings.append(_layered(found) if len(found) > 1 else found[0] if found else None)
+    if len(_SEGMENTS) >= _SEGMENTS_KEPT:
+        _SEGMENTS.clear()
+    _SEGMENTS[id(marks)] = made
+    return made
+
+
+_MANY = 4
+"""Marks from which on their segments are worth finding."""
+_SEGMENTS_KEPT = 32
+_SEGMENTS: dict[int, _Segments] = {}
 
 
 @lru_cache(maxsize=1024)

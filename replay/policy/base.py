@@ -92,6 +92,14 @@ class Refusal:
     reason: str
 
 
+class Remarked(NamedTuple):
+    """All marks of a window, where a rule changes messages in the middle of others."""
+
+    marks: tuple[Mark, ...]
+    elided: tuple[int, ...]
+    """Log indices that are changed now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """Where a cut falls: log messages from `keep_from` stay, everything before goes."""
@@ -136,8 +144,8 @@ class CutRule(Protocol):
 class ToolResultRule(Protocol):
     """How do old tool results appear now?"""
 
-    def marks(self, moment: Moment) -> tuple[Mark, ...] | Refusal:
-        """The marks to add to the window."""
+    def marks(self, moment: Moment) -> tuple[Mark, ...] | Remarked | Refusal:
+        """The marks to add to the window, or all of its marks."""
 
 
 class Replacement(Protocol):

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from replay.policy.base import Cut, Moment, Refusal, Summariser, Summary, SummaryRequest
+from replay.policy.base import Cut, Moment, Refusal, Remarked, Summariser, Summary, SummaryRequest
 from replay.policy.policy import Stage
 from replay.policy.summarising import summarised
 from replay.window import Inserted, Item, Span, Window, merged, spans_after, spans_before, spoken_for
@@ -15,6 +15,8 @@ FAILURES = ("summary_unavailable", "summary_inflated")
 """Refusals for which a summary was asked in vain."""
 
 
+_CLIPPED = "... [summary truncated to fit]"
+"""Stands behind a summary that was cut."""
 NOTHING_FITS = "fixed sentence"
 """Name of the summariser where the summary call was left out because nothing fits it."""
 
@@ -57,6 +59,7 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     source = request.spans
     if summary is None:
         return Refusal("summary_unavailable")
+    summary = _clipped(summary, stage.summary_chars)
     carried = () if summary.forgets else previous
     inserted = _known(_inserted(stage, summary, source, carried), moment.window)
     items = stage.replacement.place(inserted, (*pinned, *cut.kept), _tail(moment, cut), moment)
@@ -77,6 +80,13 @@ def _faults(cut: Cut, dropped: tuple[int, ...], previous: tuple[Inserted, ...], 
     if summary.by == NOTHING_FITS:
         return (*found, "nothing_summarised")
     return (*found, *(["earlier_summary_lost"] if previous and summary.forgets else []))
+
+
+def _clipped(summary: Summary, chars: int) -> Summary:
+    """A summary of no more than so many characters; 0: as it is."""
+    if not chars or len(summary.text) <= chars:
+        return summary
+    return replace(summary, text=f"{summary.text[:chars]}{_CLIPPED}")
 
 
 def _asked(stage: Stage, request: SummaryRequest, cut: Cut,
@@ -145,6 +155,8 @@ def elide(stage: Stage, moment: Moment) -> Compacted | Refusal:
     marks = stage.tool_results.marks(moment)
     if isinstance(marks, Refusal):
         return marks
+    if isinstance(marks, Remarked):
+        return Compacted(window=replace(moment.window, marks=marks.marks), elided=marks.elided)
     window, elided = moment.window, set[int]()
     for mark in marks:
         done = window.rendered_to(mark.rendering)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MODULES = ("replay.policy.examples_measure", "replay.policy.examples_cut", "replay.policy.examples_frameworks",
-           "replay.policy.examples_levels")
+           "replay.policy.examples_levels", "replay.policy.examples_providers")
 """Modules with a tuple `EXAMPLES`."""
 
 

@@ -32,7 +32,7 @@ def explain(policy: Policy) -> Iterator[str]:
         which = {"since": "what came since", "pending": "the results that were pending at"}[policy.reload_of]
         yield f"a new process loads {which} the last compaction {own_words(policy.reload) or 'in another form'}"
     for number, stage in enumerate(policy.stages, 1):
-        yield f"{number}. {stage.name}: {_when(stage)}, {_what(stage)}."
+        yield f"{number}. {stage.name}: {_when(stage)}, {_what(stage)}{''.join(_limits(stage))}."
     if not policy.stages and policy.ingest is None:
         yield "No stage: the window only grows."
     yield _reactive(policy)
@@ -70,7 +70,10 @@ def _trigger(trigger: Any, measured: str) -> str:
         return f"when {measured} {verb} {level}{reserve}{least}"
     if isinstance(trigger, MessageCount):
         return f"when the window holds more than {trigger.more_than} messages"
-    return own_words(trigger) or ("always" if isinstance(trigger, Always) else f"as {type(trigger).__name__} decides")
+    words = own_words(trigger)
+    if words:
+        return words.replace("the measure", measured)
+    return "always" if isinstance(trigger, Always) else f"as {type(trigger).__name__} decides"
 
 
 def own_words(part: Any) -> str | None:
@@ -100,6 +103,20 @@ def _what(stage: Stage) -> str:
     behind += f"; {stage.input_limit.words()}" if stage.input_limit is not None else ""
     place = own_words(stage.replacement)
     return f"{_cut(stage.cut)}; {source} is summarised{merged}{split}{behind}{f'; {place}' if place else ''}"
+
+
+def _limits(stage: Stage) -> Iterator[str]:
+    """What keeps a stage from being carried out, or from costing more than it should."""
+    if stage.accept == "not-larger":
+        yield "; what would make the window larger is not carried out"
+    if stage.summary_chars:
+        yield f"; a summary is cut to {stage.summary_chars:,} characters"
+    if stage.ineffective_below:
+        yield f"; a gain of less than {stage.ineffective_below:.0%} counts as a failure"
+    if stage.breaker:
+        yield f"; after {stage.breaker} failures in a row it is not tried any more"
+    if stage.keeps_cache:
+        yield "; the provider's cache stays warm"
 
 
 def _cut(cut: Any) -> str:

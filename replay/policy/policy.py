@@ -76,6 +76,10 @@ class Stage:
     """What the summariser reads: what is cut, or the whole view with the tail that stays."""
     input_limit: InputLimit | None = None
     """How much of that it reads; None: everything."""
+    summary_chars: int = 0
+    """A summary with more characters is cut; 0: never."""
+    keeps_cache: bool = False
+    """The provider edits its cache itself, so that what stands behind a change is still served from it."""
     summarise: bool = True
     """What is cut is summarised (False: it is dropped)."""
     merge_previous: bool = True

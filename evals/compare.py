@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from evals import leaderboard
 from evals.execute import FileResult, run_files
 from evals.leaderboard_strata import stratified
+from evals.metrics.retention import Loss
 from evals.outcome_files import OutcomeTable
 from evals.outcome_report import outcome_summary
 from evals.store import SCHEMA_VERSION, new_run
@@ -18,6 +19,8 @@ from replay.errors import ConfigError, ReadError
 from replay.find import Found
 from replay.policy.load import spec, spec_hash
 from replay.policy.policy import Policy
+
+LOSS_FIELDS = tuple(f.name for f in fields(Loss))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +134,8 @@ def _trial(row: SessionRow, trial: TrialRow) -> dict[str, Any]:
             "missing": {m.name: m.reason for m in trial.measurements if m.value is None},
             "first_divergence": _whole(found.get("first_divergence")),
             "identified_share": found.get("identified_share"), "compactions": _whole(found.get("compactions")),
-            "ended": trial.ended, "worst_losses": [asdict(loss) for loss in trial.worst]}
+            "ended": trial.ended,
+            "worst_losses": [{name: getattr(loss, name) for name in LOSS_FIELDS} for loss in trial.worst]}
 
 
 def _whole(value: float | None) -> int | None:

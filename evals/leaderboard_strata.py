@@ -27,13 +27,13 @@ def _counted(compactions: int) -> str:
 
 def stratified(data: Table, rows: Sequence[SessionRow], baseline: str) -> list[dict[str, Any]]:
     """For every policy, headline metric and way to divide: the pooled effect beside the standardised ones."""
-    found = []
+    found, ways = [], strata_of(rows)
     for headline in (h for h in measured(data) if h.family == "headline"):
         theirs = _column(data[baseline], headline.metric)
         for policy in (p for p in data if p != baseline):
             ours = _column(data[policy], headline.metric)
             found += [_row(policy, baseline, headline.metric, name, standardised(ours, theirs, way))
-                      for name, way in strata_of(rows).items()]
+                      for name, way in ways.items()]
     return found
 
 

@@ -159,8 +159,13 @@ def column_intervals(data: Clustered, seed: int = SEED, coverage: float = 0.95, 
     drawn = mean_draws(data, seed) if draws is None else draws
     left = _jackknife(data) if chosen == "bca" else None
     estimates = data.estimates
-    return [from_draws(drawn[:, k], float(estimates[k]), coverage, None if left is None else left[:, k])
-            for k in range(width)]
+    found: dict[tuple[bytes, bytes], Interval] = {}
+    keys = [(data.sums[:, k].tobytes(), data.sizes[:, k].tobytes()) for k in range(width)]
+    # Policies that never acted have the same column: it is resampled once.
+    for k, key in enumerate(keys):
+        if key not in found:
+            found[key] = from_draws(drawn[:, k], float(estimates[k]), coverage, None if left is None else left[:, k])
+    return [found[key] for key in keys]
 
 
 def method_for(clusters: int) -> str:

@@ -87,9 +87,12 @@ def _interval(strata: Sequence[Stratum], parts: Mapping[str, tuple[Array, Array]
     if sum(s.n for s in used) < SMALL_SAMPLE or any(s.n < 2 for s in used):
         return None, None
     total = sum(s.units for s in used)
-    draws = sum(s.units / total * mean_draws(grouped(parts[s.name][0] - parts[s.name][1]), seed + i)[:, 0]
-                for i, s in enumerate(used))
-    low, high = np.quantile(draws, (0.025, 0.975))
+    apart = [(seed + i, s.units / total, ours - theirs) for i, s in enumerate(used) for ours, theirs in [parts[s.name]]]
+    # Where a policy never acted there is nothing to resample.
+    draws = [share * mean_draws(grouped(values), start)[:, 0] for start, share, values in apart if values.any()]
+    if not draws:
+        return 0.0, 0.0
+    low, high = np.quantile(sum(draws), (0.025, 0.975))
     return float(low), float(high)
 
 

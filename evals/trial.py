@@ -5,18 +5,19 @@ A trial that fails is a row with its error; a broken machine is an exception.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from evals.costing import Pricing
 from evals.metrics.base import Measurement, Trial
-from evals.metrics.load import measure_all
+from evals.metrics.load import built_in, measure_all
 from evals.metrics.retention import Loss, losses, losses_by_step
 from evals.outcome_files import sidecar_label
 from evals.outcomes import Label, transcript_label
+from evals.plain_lanes import plain_key
 from evals.watchlist import watchlist
-from replay.engine import Lane, Session
+from replay.engine import Lane, Session, View
 from replay.errors import ConfigError
 from replay.log import CLASSES
 from replay.policy.base import Capacity
@@ -106,7 +107,8 @@ def run_session(transcript: Transcript, position: int, policies: Sequence[Policy
     from replay.policy.load import RECORDED
 
     session = Session(transcript, counter)
-    trials = tuple(run_trial(session, p, settings) for p in policies)
+    known: dict[bytes, _Measured] = {}
+    trials = tuple(run_trial(session, p, settings, known) for p in policies)
     calibration = session.calibration
     return SessionRow(
         session=transcript.session_id, path=transcript.path, format=transcript.format, position=position,
@@ -115,7 +117,7 @@ def run_session(transcript: Transcript, position: int, policies: Sequence[Policy
         recorded_compactions=sum(c.kind != "micro" for c in transcript.compactions),
         calibration_factor=calibration.factor, calibration_overhead=calibration.overhead,
         calibration_error=calibration.error, cwd=transcript.cwd, outcome=_outcome(session, settings.losses),
-        recorded=run_trial(session, RECORDED, settings), trials=trials)
+        recorded=run_trial(session, RECORDED, settings, known), trials=trials)
 
 
 def _outcome(session: Session, look: bool) -> Label:
@@ -132,13 +134,17 @@ def _outcome(session: Session, look: bool) -> Label:
     return transcript_label(transcript, watchlist(session).actions)
 
 
-def run_trial(session: Session, policy: Policy, settings: Settings) -> TrialRow:
+def run_trial(session: Session, policy: Policy, settings: Settings,
+              known: dict[bytes, _Measured] | None = None) -> TrialRow:
     """One trial; whatever goes wrong inside it becomes a failed row.
+
+    `known` holds what was measured of the session's plain lanes, and is added to.
 
     This, a single metric (`evals.metrics.load.measured`) and the command line are the only places where every
     Exception is caught.
     """
-    done = contained(lambda: _row(session, session.replay(policy, settings.capacity, settings.summariser), settings))
+    done = contained(lambda: _row(session, session.replay(policy, settings.capacity, settings.summariser), settings,
+                                  {} if known is None else known))
     return done if isinstance(done, TrialRow) else TrialRow(policy=policy.name, ok=False, error=done)
 
 
@@ -150,29 +156,50 @@ def contained(work: Callable[[], T]) -> T | str:
         return f"{type(error).__name__}: {error}"
 
 
-def _row(session: Session, lane: Lane, settings: Settings) -> TrialRow:
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What is measured of a lane but for what the policy said."""
+
+    measurements: Mapping[str, Measurement]
+    worst: tuple[Loss, ...]
+    steps: tuple[tuple[Any, ...], ...]
+    """The columns of each step's row behind the decision's."""
+
+
+def _row(session: Session, lane: Lane, settings: Settings, known: dict[bytes, _Measured]) -> TrialRow:
     trial = Trial(session=session, lane=lane, capacity=settings.capacity, pricing=settings.pricing)
-    return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind, worst=_worst(trial) if settings.losses else (),
-                    measurements=measure_all(trial, settings.metrics, settings.losses), ended=lane.ended,
-                    steps=tuple(_steps(trial, settings.losses)) if settings.rows else (),
-                    events=tuple(map(_event, lane.events)))
+    key = plain_key(lane)
+    found = known.get(key) if key is not None else None
+    if found is None:
+        found = _measured(trial, settings)
+        if key is not None:
+            known[key] = found
+    return TrialRow(policy=lane.policy.name, ok=True, kind=lane.kind, worst=found.worst, ended=lane.ended,
+                    measurements=measure_all(trial, settings.metrics, settings.losses, found.measurements),
+                    steps=tuple(map(_step, lane.views, found.steps)) if settings.rows else (),
+                    events=tuple(map(_event, lane.events)) if settings.rows else ())
 
 
-def _worst(trial: Trial) -> tuple[Loss, ...]:
-    return tuple(losses(trial, WORST_LOSSES))
+def _measured(trial: Trial, settings: Settings) -> _Measured:
+    return _Measured(measurements=built_in(trial, settings.losses),
+                     worst=tuple(losses(trial, WORST_LOSSES)) if settings.losses else (),
+                     steps=tuple(_behind_decision(trial, settings.losses)) if settings.rows else ())
 
 
-def _steps(trial: Trial, losses: bool) -> list[tuple[Any, ...]]:
-    rows, cost = [], trial.cost
+def _step(view: View, rest: tuple[Any, ...]) -> tuple[Any, ...]:
+    decided = view.decision
+    numbers = (decided.estimated_tokens, decided.threshold, decided.reason) if decided else (None, None, None)
+    return (view.step, view.figure.tokens, view.figure.how, view.counted, view.status, view.mode, view.checkpoint,
+            *numbers, *rest)
+
+
+def _behind_decision(trial: Trial, losses: bool) -> Iterator[tuple[Any, ...]]:
+    cost = trial.cost
     lost = losses_by_step(trial) if losses else [(None, None)] * len(trial.lane.views)
     for view, served, counts in zip(trial.lane.views, cost.served, lost, strict=True):
-        decided = view.decision
-        numbers = (decided.estimated_tokens, decided.threshold, decided.reason) if decided else (None, None, None)
-        rows.append((view.step, view.figure.tokens, view.figure.how, view.counted, view.status, view.mode,
-                     view.checkpoint, *numbers, view.print.common_tokens, view.print.messages, len(view.events),
-                     view.print.fingerprint.hex()[:16], round(served.read), round(served.units(cost.model)), *counts,
-                     *trial.session.log.by_class(view.window).values()))
-    return rows
+        yield (view.print.common_tokens, view.print.messages, len(view.events), view.print.fingerprint.hex()[:16],
+               round(served.read), round(served.units(cost.model)), *counts,
+               *trial.session.log.by_class(view.window).values())
 
 
 def _event(event: Any) -> tuple[Any, ...]:

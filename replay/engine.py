@@ -154,11 +154,12 @@ class Session:
         for arrived in self._arrivals:
             done = advance(state, arrived, setting)
             state = done.state
-            checkpoint = next((e.checkpoint for e in reversed(done.events) if e.checkpoint), checkpoint)
-            views.append(View(step=arrived.step, window=done.shown, counted=done.counted, figure=done.figure,
-                              decision=done.decision, events=done.events, print=chain.follow(done.shown),
-                              status=_status(state.ended, arrived.step), refused=done.refused,
-                              checkpoint=checkpoint if done.shown.summaries() else None))
+            if done.events:
+                checkpoint = next((e.checkpoint for e in reversed(done.events) if e.checkpoint), checkpoint)
+            behind = checkpoint if checkpoint is not None and done.shown.summaries() else None
+            # In the order of the fields: by their names this costs a third of a step.
+            views.append(View(arrived.step, done.shown, done.counted, done.figure, done.decision, done.events,
+                              chain.follow(done.shown), _status(state.ended, arrived.step), behind, done.refused))
         return tuple(views), state.ended
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from replay.policy.base import Decision
 from replay.window import Inserted
@@ -32,8 +31,7 @@ SENTENCES: Mapping[str, str] = MappingProxyType({
 """Reasons that a person may not understand by themselves, in a sentence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened to a lane's window before a step's request was answered."""
 
     kind: EventKind

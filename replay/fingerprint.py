@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from hashlib import sha256
 from operator import is_
 from typing import NamedTuple
 
@@ -53,65 +53,61 @@ class Chain:
         else:
             common = self._extend(window, _common_messages(self._log, self._window or Window(), window))
         self._window = window
-        sizes = tuple([self._head_tokens + size for size in self._sizes[common + 1:]])
-        return Print(fingerprint=self._links[-1], messages=self._head + len(self._links) - 1,
-                     common_messages=head + common, common_tokens=tokens + self._sizes[common],
-                     kept=common, links=tuple(self._links[common + 1:]), sizes=sizes)
+        links, ends, layers = self._links, self._sizes, self._head_tokens
+        sizes = [layers + size for size in ends[common + 1:]] if layers else ends[common + 1:]
+        return Print(links[-1], self._head + len(links) - 1, head + common, tokens + ends[common], common,
+                     tuple(links[common + 1:]), tuple(sizes))
 
     def _append(self, grown: range, rendering: Rendering | None) -> int:
         """Chain messages, shown in one form, that came behind the view before; that view's messages are all common."""
-        links, sizes, common = self._links, self._sizes, len(self._links) - 1
-        if rendering is not None:
-            for item_digest, size in self._piece(grown.start, grown.stop, rendering):
-                links.append(link(links[-1], item_digest))
-                sizes.append(sizes[-1] + size)
-            return common
-        digests, sums = self._log.digests, self._log.sums(self._log.tokens)
-        for index in grown:
-            links.append(link(links[-1], digests[index]))
-            sizes.append(sizes[-1] + sums[index + 1] - sums[index])
+        common = len(self._links) - 1
+        self._chain(grown.start, grown.stop, rendering)
         return common
+
+    def _chain(self, start: int, stop: int, rendering: Rendering | None) -> None:
+        """Chain log messages that are shown in one form."""
+        log, links, sizes = self._log, self._links, self._sizes
+        sums = log.sums(log.tokens, rendering)
+        last, beyond = links[-1], sizes[-1] - sums[start]
+        shown = log.digests[start:stop] if rendering is None else log.rendered_digests(rendering, start, stop)
+        for item in shown:
+            # As `link` does it; the call would cost as much again.
+            last = sha256(last + item).digest()
+            links.append(last)
+        sizes += [beyond + size for size in sums[start + 1:stop + 1]]
 
     def _extend(self, window: Window, same: int) -> int:
         """Chain what follows on the first `same` messages; the number of messages that both views begin with."""
         links, sizes = self._links, self._sizes
         before = links[same + 1:]
         del links[same + 1:], sizes[same + 1:]
-        for item_digest, size in self._rest(window, same):
-            links.append(link(links[-1], item_digest))
-            sizes.append(sizes[-1] + size)
+        self._rest(window, same)
         # Other places of the log may read the same: then the links agree although the ranges do not.
         more = 0
         while more < len(before) and same + more + 1 < len(links) and links[same + more + 1] == before[more]:
             more += 1
         return same + more
 
-    def _rest(self, window: Window, skip: int) -> Iterator[tuple[bytes, int]]:
+    def _rest(self, window: Window, skip: int) -> None:
+        """Chain the messages of a window behind the first `skip`."""
         for item in window.items:
             if isinstance(item, Inserted):
                 if skip:
                     skip -= 1
                     continue
-                yield self._inserted_digest(item), self._log.inserted_size(item, self._log.tokens)
+                self._links.append(link(self._links[-1], self._inserted_digest(item)))
+                self._sizes.append(self._sizes[-1] + self._log.inserted_size(item, self._log.tokens))
                 continue
-            length = item.stop - item.start
-            passed = min(skip, length)
+            passed = min(skip, item.stop - item.start)
             skip -= passed
             for start, stop, rendering in pieces(window.marks, item.start + passed, item.stop):
-                yield from self._piece(start, stop, rendering)
+                self._chain(start, stop, rendering)
 
     def _inserted_digest(self, item: Inserted) -> bytes:
         known = self._inserted.get(id(item))
         if known is None or known[0] is not item:
             known = self._inserted[id(item)] = (item, digest(item.message))
         return known[1]
-
-    def _piece(self, start: int, stop: int, rendering: Rendering | None) -> Iterator[tuple[bytes, int]]:
-        log = self._log
-        sums = log.sums(log.tokens, rendering)
-        for index in range(start, stop):
-            shown = log.digests[index] if rendering is None else log.rendered_digest(rendering, index)
-            yield shown, sums[index + 1] - sums[index]
 
 
 def mark_at(marks: tuple[Mark, ...], index: int) -> Mark | None:
@@ -128,8 +124,10 @@ def _grown(old: Window | None, new: Window) -> range | None:
     if isinstance(before, Inserted) or isinstance(after, Inserted) or before.start != after.start:
         return None
     # Insertions are compared by what they are, not by what they say: that would read every summary at each step.
-    if before.stop > after.stop or not all(map(is_, old.items[:-1], new.items[:-1])):
+    if before.stop > after.stop or (len(old.items) > 1 and not all(map(is_, old.items[:-1], new.items[:-1]))):
         return None
+    if not new.marks:
+        return range(before.stop, after.stop)
     # A mark that ends or begins among the new messages would show them in two forms.
     uniform = all(m.stop <= before.stop or (m.start <= before.stop and m.stop >= after.stop) for m in new.marks)
     return range(before.stop, after.stop) if uniform else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -178,6 +179,14 @@ class Log:
     def digests(self) -> list[bytes]:
         """Digest of each message's canonical form."""
         return digests(self.messages, self._ordinals)
+
+    def rendered_digests(self, rendering: Rendering, start: int, stop: int) -> list[bytes]:
+        """Digests of the messages `[start, stop)` as a rendering shows them; only what it changes is looked up."""
+        found, counts, index = self.digests[start:stop], self.changed(rendering), start
+        while (index := bisect_right(counts, counts[index]) - 1) < stop:
+            found[index - start] = self.rendered_digest(rendering, index)
+            index += 1
+        return found
 
     def rendered_digest(self, rendering: Rendering, index: int) -> bytes:
         """Digest of one message as a rendering shows it; a rendering keeps ids, so their order is known."""

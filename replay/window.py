@@ -14,8 +14,7 @@ from replay.transcript import Message
 InsertedKind = Literal["summary", "injected", "notice", "truncated"]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """The log's messages `[start, stop)`, verbatim but for the window's marks."""
 
     start: int
@@ -73,8 +72,7 @@ class Layered:
         return message
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """Log messages `[start, stop)` are shown through a rendering; where marks overlap, one after the other."""
 
     rendering: Rendering
@@ -82,8 +80,7 @@ class Mark:
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """What is in context: items in order and the marks that change how log messages are shown."""
 
     items: tuple[Item, ...] = ()

@@ -6,13 +6,13 @@ Either is a class that is made without arguments, or an object, with `name` and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from evals.metrics import BASIC, LOSSES, METRICS
+from evals.metrics import BASIC, LOSSES
 from evals.metrics.base import Measurement, Metric, Trial, missing
 from replay.config import load_object
 from replay.errors import ConfigError
@@ -77,12 +77,22 @@ def measured(trial: Trial, metric: Metric) -> list[Measurement]:
     return answers
 
 
-def measure_all(trial: Trial, named: Sequence[str] = (), losses: bool = True) -> tuple[Measurement, ...]:
-    """All measurements of a trial; where two metrics use one name the first keeps it and the second says so."""
-    found: dict[str, Measurement] = {}
-    for metric in metrics(named, losses):
+def built_in(trial: Trial, losses: bool = True) -> dict[str, Measurement]:
+    """What the built-in metrics measure of a trial, by name."""
+    chosen = (*BASIC, *(LOSSES if losses else ()))
+    return {measurement.name: measurement for metric in chosen for measurement in measured(trial, metric)}
+
+
+def measure_all(trial: Trial, named: Sequence[str] = (), losses: bool = True,
+                known: Mapping[str, Measurement] | None = None) -> tuple[Measurement, ...]:
+    """All measurements of a trial; where two metrics use one name the first keeps it and the second says so.
+
+    `known`: what `built_in` gave for a lane that shows the same.
+    """
+    found = dict(built_in(trial, losses) if known is None else known)
+    for metric in (*_installed(), *map(named_metric, named)):
         for measurement in measured(trial, metric):
-            if measurement.name in found and metric.name not in METRICS:
+            if measurement.name in found:
                 taken = f"{metric.name}.{measurement.name}"
                 measurement = missing(taken, f"another metric measures {measurement.name} already")
             found[measurement.name] = measurement

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from replay.events import Event
@@ -18,8 +19,14 @@ from replay.policy.policy import Policy, Scope, Stage
 from replay.tokens.calibrated import Figure
 from replay.window import Inserted, Mark, Window, spoken_for, without
 
+OCCASIONS: tuple[tuple[Scope, ...], ...] = (("before-step", "turn-start"), ("before-step", "after-step"),
+                                             ("before-turn",), ("after-turn", "before-turn"))
+"""The scopes that come up together: a request that starts a turn, one that continues it, a prompt behind a failed
+call, a prompt behind an answered one."""
+STARTING, CONTINUING, FAILED, ANSWERED = OCCASIONS
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Setting:
     """What stays the same through a whole lane."""
 
@@ -35,6 +42,11 @@ class Setting:
     """The policy's layers."""
     billed: bool = False
     """The recorded usage holds what the policy puts in front of the history: it is of the same harness."""
+
+    @cached_property
+    def due(self) -> Mapping[tuple[Scope, ...], tuple[Stage, ...]]:
+        """The stages that each of `OCCASIONS` considers, in order."""
+        return {scopes: tuple(s for s in self.policy.stages if s.scope in scopes) for scopes in OCCASIONS}
 
 
 class Arrived(NamedTuple):
@@ -106,16 +118,15 @@ def advance(state: State, arrived: Arrived, setting: Setting) -> Advanced:
     """Take what arrived into the window, let the stages act, send; a view that does not fit is refused."""
     events: list[Event] = []
     state = _take(state, arrived, setting, events)
-    turn: Scope = "turn-start" if arrived.prompt is not None else "after-step"
-    state, decision = _run_stages(state, arrived, setting, ("before-step", turn), events)
+    scopes = CONTINUING if arrived.prompt is None else STARTING
+    state, decision = _run_stages(state, arrived, setting, scopes, events)
     shown, counted, figure = _shown(state, arrived.step, setting)
     refused: list[Window] = []
     if state.ended is None and _is_refused(setting, arrived.step, 0, figure):
         state, shown, counted, figure = _refused(state, arrived, setting, (shown, counted, figure), events, refused)
     if state.sent_tokens != figure.tokens:
-        state = state._replace(sent_tokens=figure.tokens)
-    return Advanced(state=state, shown=shown, counted=counted, figure=figure, decision=decision, events=tuple(events),
-                    refused=tuple(refused))
+        state = State(state.window, state.told, figure.tokens, *state[3:])
+    return Advanced(state, shown, counted, figure, decision, tuple(events), tuple(refused))
 
 
 def _is_refused(setting: Setting, step: int, attempts: int, figure: Figure) -> bool:
@@ -130,20 +141,22 @@ def _take(state: State, arrived: Arrived, setting: Setting, events: list[Event])
     if arrived.response is not None and state.window.end <= arrived.response:
         told = state.told.after_call(state.sent_tokens, arrived.output_tokens, arrived.response)
         grown = arrived.response + 1 if arrived.prompt is not None or arrived.cleared_at is not None else arrived.stop
-        state = state._replace(told=told, window=state.window.extended(grown))
-    state = _clear(state, arrived, setting, events)
+        state = State(state.window.extended(grown), told, *state[2:])
+    if arrived.resumed or arrived.forgotten or arrived.cleared_at is not None:
+        state = _clear(state, arrived, setting, events)
     if arrived.prompt is not None:
         state = _prompted(state, arrived, arrived.prompt, setting, events)
     if state.window.end == arrived.stop:
         return state
-    return state._replace(window=state.window.extended(arrived.stop))
+    return State(state.window.extended(arrived.stop), *state[1:])
 
 
 def _prompted(state: State, arrived: Arrived, prompt: int, setting: Setting, events: list[Event]) -> State:
     """A turn ended: its after-turn stages act before what follows is taken in. Only a person starts a new run."""
     state = state._replace(window=state.window.extended(prompt))
-    scopes: tuple[Scope, ...] = ("before-turn",) if arrived.response is None else ("after-turn", "before-turn")
-    state, _ = _run_stages(state, arrived, setting, scopes, events)
+    scopes = FAILED if arrived.response is None else ANSWERED
+    if setting.due[scopes]:
+        state, _ = _run_stages(state, arrived, setting, scopes, events)
     state = state._replace(told=state.told.new_run())
     if arrived.run is None:
         return state
@@ -190,17 +203,14 @@ def _forget(state: State, arrived: Arrived, events: list[Event]) -> State:
 
 
 def _moment(state: State, step: int, setting: Setting) -> Moment:
-    return Moment(log=setting.log, window=state.window, capacity=setting.capacity, told=state.told,
-                  pending_chars=state.pending_chars, floor=state.floor, compactions=state.compactions,
-                  checkpoint=state.checkpoint, step=step)
+    return Moment(setting.log, state.window, setting.capacity, state.told, state.pending_chars, state.floor,
+                  state.compactions, state.checkpoint, step)
 
 
 def _run_stages(state: State, arrived: Arrived, setting: Setting, scopes: tuple[Scope, ...],
                 events: list[Event]) -> tuple[State, Decision | None]:
     last: Decision | None = None
-    for stage in setting.policy.stages:
-        if stage.scope not in scopes:
-            continue
+    for stage in setting.due[scopes]:
         moment = _moment(state, arrived.step, setting)
         if stage.skip_if_current and state.checkpoint == state.window.end:
             last = Decision(stage=stage.name, fires=False, reason="checkpoint_current")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from replay.errors import ConfigError
@@ -48,21 +48,20 @@ class Told(NamedTuple):
 
     def after_call(self, input: int, output: int, end: int) -> Told:
         """The report after one more answered call."""
-        return Told(input=input, output=output, run_input=self.run_input + input, calls=self.calls + 1, end=end)
+        return Told(input, output, self.run_input + input, self.calls + 1, end)
 
     def new_run(self) -> Told:
         """The report when a new prompt starts a run: sums start again, the last call stays."""
         return self._replace(run_input=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Moment(NamedTuple):
     """Everything that a part may look at when it decides. Nothing in it comes from the future."""
 
     log: Log
     window: Window
     capacity: Capacity
-    told: Told = field(default_factory=Told)
+    told: Told = Told()
     pending_chars: int = 0
     """Characters of the prompt that started the current run."""
     floor: int = 0
@@ -74,8 +73,7 @@ class Moment:
     step: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(NamedTuple):
     """Whether a stage fires now, with the numbers that decided."""
 
     stage: str
@@ -85,8 +83,7 @@ class Decision:
     threshold: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A part did not act, and why (kebab or snake case, as the imitated harness says it)."""
 
     reason: str

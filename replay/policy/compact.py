@@ -156,7 +156,7 @@ def elide(stage: Stage, moment: Moment) -> Compacted | Refusal:
     if isinstance(marks, Refusal):
         return marks
     if isinstance(marks, Remarked):
-        return Compacted(window=replace(moment.window, marks=marks.marks), elided=marks.elided)
+        return Compacted(window=moment.window._replace(marks=marks.marks), elided=marks.elided)
     window, elided = moment.window, set[int]()
     for mark in marks:
         done = window.rendered_to(mark.rendering)

@@ -49,7 +49,7 @@ class Threshold:
         """Whether the level is reached, with both numbers."""
         level = self.level(moment)
         reason, fires = self._verdict(measured, level, moment)
-        return Decision(stage=stage, fires=fires, reason=reason, estimated_tokens=measured, threshold=level)
+        return Decision(stage, fires, reason, measured, level)
 
     def _verdict(self, measured: int | None, level: int, moment: Moment) -> tuple[str, bool]:
         if measured is None:
@@ -74,7 +74,7 @@ class Always:
 
     def decide(self, stage: str, measured: int | None, moment: Moment) -> Decision:
         """Always yes."""
-        return Decision(stage=stage, fires=True, reason="always", estimated_tokens=measured)
+        return Decision(stage, True, "always", measured)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,7 +182,7 @@ def edited(made: dict[str, Any]) -> list[list[str]]:
                    at_least=settings["tail"] if made["seed"] % 2 else 0)
     views, marks = [], ()
     for moment in moments(made):
-        moment = replace(moment, window=replace(moment.window, marks=marks))
+        moment = moment._replace(window=moment.window._replace(marks=marks))
         if trigger.decide("", EDITING.measure.tokens(moment), moment).fires:
             marks = elide(replace(EDITING, tool_results=rule), moment)
             marks = moment.window.marks if isinstance(marks, Refusal) else marks.window.marks

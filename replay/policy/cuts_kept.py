@@ -24,6 +24,8 @@ class KeepHeadAndTail:
     head: int = 2
     tail: int = 117
     """Newest events that stay; OpenHands: half of its maximum, less the head, less one."""
+    halves: bool = False
+    """No more of them stay than half of the events that there are, less the head, less one."""
 
     def __post_init__(self) -> None:
         """Refuse negative numbers."""
@@ -32,17 +34,20 @@ class KeepHeadAndTail:
 
     def words(self) -> str:
         """The rule in words."""
-        return f"the first {self.head} and the newest {self.tail} events stay"
+        bound = ", of which at most half of all" if self.halves else ""
+        head = f"the first {self.head} and " if self.head else ""
+        return f"{head}the newest {self.tail} events stay{bound}"
 
     def cut(self, moment: Moment) -> Cut | Refusal:
         """Head and tail, or `everything_fits`."""
         seen = _visible(moment)
         sums = moment.log.sums(EVENTS)
         sizes = [sums[i + 1] - sums[i] for i in seen]
-        if sum(sizes) <= self.head + self.tail:
+        tail = min(self.tail, max(0, sum(sizes) // 2 - self.head - 1)) if self.halves else self.tail
+        if sum(sizes) <= self.head + tail:
             return Refusal("everything_fits")
         begin = _forward(moment, _after(seen, sizes, self.head, moment.window.end))
-        keep_from = _forward(moment, _after(seen, sizes, sum(sizes) - self.tail, moment.window.end))
+        keep_from = _forward(moment, _after(seen, sizes, sum(sizes) - tail, moment.window.end))
         if begin >= keep_from:
             return Refusal("no_boundary")
         return Cut(keep_from=keep_from, kept=_spans_below(moment, begin))

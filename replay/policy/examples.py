@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MODULES = ("replay.policy.examples_measure", "replay.policy.examples_cut", "replay.policy.examples_frameworks",
-           "replay.policy.examples_levels", "replay.policy.examples_providers")
+           "replay.policy.examples_levels", "replay.policy.examples_providers", "replay.policy.examples_condensers",
+           "replay.policy.examples_edges")
 """Modules with a tuple `EXAMPLES`."""
 
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from replay.policy.answered import ANSWERED
 from replay.policy.appendices import APPENDICES
 from replay.policy.attachments import ATTACHMENTS
+from replay.policy.checkpoint import CHECKPOINT_CUTS, CHECKPOINTS
 from replay.policy.cleared_uses import CLEARING_RENDERINGS, CLEARING_RULES, CLEARING_TRIGGERS
 from replay.policy.cline import CLINE_APPENDICES, CLINE_CUTS, CLINE_REPLACEMENTS
 from replay.policy.cline_size import CLINE_ESTIMATORS, CLINE_MEASURES
 from replay.policy.cuts import CUTS
+from replay.policy.cuts_essential import ESSENTIAL_CUTS
 from replay.policy.cuts_forward import FORWARD_CUTS
 from replay.policy.cuts_growing import GROWING_CUTS
 from replay.policy.cuts_kept import KEPT_CUTS
@@ -30,6 +32,7 @@ from replay.policy.langchain import LANGCHAIN_CUTS, LANGCHAIN_MEASURES, LANGCHAI
 from replay.policy.levels import LEVEL_MEASURES, LEVEL_TRIGGERS
 from replay.policy.measures import MEASURES
 from replay.policy.newest_per_file import FILE_RENDERINGS, FILE_RULES
+from replay.policy.observations import OBSERVATION_RENDERINGS, OBSERVATION_RULES
 from replay.policy.reactive import REACTIVE_RULES
 from replay.policy.reinjection import REINJECTIONS
 from replay.policy.renderings import MORE_RENDERINGS
@@ -48,12 +51,13 @@ PARTS: Mapping[str, Mapping[str, type]] = {
     "trigger": {**TRIGGERS, **MORE_TRIGGERS, **ASKED_TRIGGERS, **HEAD_TAIL_TRIGGERS, **LANGCHAIN_TRIGGERS,
                 **LEVEL_TRIGGERS, **CLEARING_TRIGGERS},
     "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **SHARE_CUTS, **HEAD_TAIL_CUTS, **LANGCHAIN_CUTS,
-            **GROWING_CUTS, **CLINE_CUTS},
-    "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES, **LANGCHAIN_TOOL_RULES, **CLEARING_RULES, **FILE_RULES},
+            **GROWING_CUTS, **CLINE_CUTS, **ESSENTIAL_CUTS, **CHECKPOINT_CUTS},
+    "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES, **LANGCHAIN_TOOL_RULES, **CLEARING_RULES, **FILE_RULES,
+                     **OBSERVATION_RULES},
     "rendering": {**RENDERINGS, **MORE_RENDERINGS, **RELOADED, **HEAD_TAIL_RENDERINGS, **CLEARING_RENDERINGS,
-                  **FILE_RENDERINGS},
+                  **FILE_RENDERINGS, **OBSERVATION_RENDERINGS},
     "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS, **ATTACHMENTS, **HEAD_TAIL_REPLACEMENTS,
-                    **RESTORED, **ANSWERED, **CLINE_REPLACEMENTS},
+                    **RESTORED, **ANSWERED, **CLINE_REPLACEMENTS, **CHECKPOINTS},
     "appendix": {**APPENDICES, **CLINE_APPENDICES},
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,

@@ -23,7 +23,8 @@ class EitherThreshold:
 
     def words(self) -> str:
         """The rule in words."""
-        return f"when the measure reaches {_level(self.first)} or {_level(self.second)}"
+        verb = "exceeds" if self.first.comparison == ">" else "reaches"
+        return f"when the measure {verb} {_level(self.first)} or {_level(self.second)}"
 
     def decide(self, stage: str, measured: int | None, moment: Moment) -> Decision:
         """The decision of the level that fires; of the lower one where none does."""
@@ -75,7 +76,9 @@ class Rested:
 
 
 def _level(threshold: Threshold) -> str:
-    level = f"{threshold.tokens:,} tokens" if threshold.tokens is not None else f"{threshold.at or 1:.0%} of the window"
+    whole = "the window" if threshold.at is None else f"{threshold.at:.0%} of the window"
+    level = f"{threshold.tokens:,} tokens" if threshold.tokens is not None else whole
+    level += " without the output reserve" if threshold.base == "usable" else ""
     return f"{level} less {threshold.reserve:,}" if threshold.reserve else level
 
 

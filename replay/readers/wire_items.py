@@ -1,4 +1,4 @@
-"""Items of a captured request as pieces with a role: of chat, Responses, Gemini and Pydantic-AI requests."""
+"""Items of a captured request as pieces with a role: of chat, Responses, Anthropic, Gemini and Pydantic-AI requests."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ _PYDANTIC_ROLES: Mapping[str, Role] = {"system-prompt": "system", "user-prompt":
                                        "tool-call": "assistant"}
 
 NO_ITEM = -1
+
+
+_NO_TEXT = ("tool_use", "thinking", "redacted_thinking")
+"""Blocks of Anthropic's protocol in a response that are no text of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ def _of_item(number: int, native: Mapping[str, Any]) -> Iterator[Piece]:
     elif native.get("type") == "function_call_output":
         result = ToolResult(call_id=_id(native.get("call_id")), text=_text(native.get("output")))
         yield Piece("tool", (result,), number)
+    elif native.get("type") == "reasoning":
+        return  # stands beside the response that it led to, and says nothing of its own
     elif native.get("role") == "tool":
         result = ToolResult(call_id=_id(native.get("tool_call_id")), name=string(native.get("name")),
                             text=_text(native.get("content")))
@@ -103,10 +109,24 @@ def _of_message(number: int, native: Mapping[str, Any]) -> Iterator[Piece]:
     named = [(c.get("id"), mapping(c.get("function"))) for c in objects(native.get("tool_calls"))]
     calls = tuple(_call(i, function.get("name"), function.get("arguments")) for i, function in named)
     if role == "user" and isinstance(content, list):
-        yield from (Piece(role, (Text(text=_text([part])),), number) for part in content)
+        yield from (_user_part(part, number) for part in content)
         return
+    if isinstance(content, list):
+        calls += tuple(_call(p.get("id"), p.get("name"), p.get("input")) for p in objects(content)
+                       if p.get("type") == "tool_use")
+        content = [p for p in content if mapping(p).get("type") not in _NO_TEXT]
     text = _text(content)
     yield Piece(role, (*((Text(text=text),) if text or not calls else ()), *calls), number)
+
+
+def _user_part(part: Any, number: int) -> Piece:
+    """A part of what a user message holds: in Anthropic's protocol that is also where results stand."""
+    native = mapping(part)
+    if native.get("type") != "tool_result":
+        return Piece("user", (Text(text=_text([part])),), number)
+    result = ToolResult(call_id=_id(native.get("tool_use_id")), text=_text(native.get("content")),
+                        is_error=native.get("is_error") is True)
+    return Piece("tool", (result,), number)
 
 
 def _of_parts(number: int, native: Mapping[str, Any]) -> Iterator[Piece]:

@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
     "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),
     "gate": ("evals.commands.gate:gate", "Compare model views with golden ones: a regression test for harnesses."),
+    "serve": ("replay.commands.serve:serve", "Answer a real harness from a recording, and record what it sends."),
     "cohort": ("evals.commands.cohort:cohort", "Freeze a list of sessions, so that like is compared with like."),
     "validate": ("evals.commands.validate:validate", "Check the measurements against what really happened."),
     "convert": ("replay.commands.convert:convert", "Write a session in another format."),

@@ -65,7 +65,13 @@ class Record:
 
 
 def recording_digest(session: Session) -> str:
-    """12 hex digits of a digest over messages, steps and their usage."""
+    """12 hex digits of a digest over messages, steps and their usage.
+
+    Of what a harness sent to `rewindow serve`: that of the session that answered, so that two runs are compared.
+    """
+    served = session.transcript.extra.get("served")
+    if served:
+        return str(served.get("digest"))[:12]
     taken = hashlib.sha256(chain_of(session.log.digests, CHAIN_START))
     for step in session.log.steps:
         usage = (step.usage.input_total, step.usage.output) if step.usage else None
@@ -97,7 +103,9 @@ def _numbers(found: Mapping[str, Measurement], names: Iterable[str]) -> Iterator
 def _views(trial: Trial) -> Iterator[str]:
     transcript, log, head = trial.session.transcript, trial.session.log, len(trial.lane.head)
     calls = sum(len(m.calls) for m in log.messages)
-    yield f"parsed messages {len(log)} steps {len(log.steps)} calls {calls} usage {transcript.main.usage.total}"
+    # What a harness sent decides what `rewindow serve` reports as usage: no sign of another recording.
+    usage = "" if transcript.extra.get("served") else f" usage {transcript.main.usage.total}"
+    yield f"parsed messages {len(log)} steps {len(log.steps)} calls {calls}{usage}"
     count = 0
     for view in trial.lane.views:
         yield from (_event(e) for e in view.events)

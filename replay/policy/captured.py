@@ -25,6 +25,8 @@ class Captured:
 
     requests: tuple[Sent, ...]
     """The capture's summary requests."""
+    served: bool = False
+    """Its model was a recorded session, whose steps bear no scripted numbers."""
     asked: list[SummaryRequest] = field(default_factory=list)
     """Every request that this summariser got, in order."""
     name: str = "captured"
@@ -32,11 +34,22 @@ class Captured:
     def summarise(self, request: SummaryRequest) -> Summary | None:
         """The captured answer; where the harness asked for none at this step a text that says so."""
         self.asked.append(request)
-        named = scripted(request.log, request.spans)
+        named = self.named(request)
         answers = [s for s in self.requests if s.accepted and s.step == request.step]
         if not answers:
             return Summary(text="[no summary was captured at this step]", by=self.name)
         return Summary(text=max(reversed(answers), key=lambda s: _likeness(s.named, named)).answer, by=self.name)
+
+
+    def named(self, request: SummaryRequest) -> frozenset[int]:
+        """The steps whose responses a summary request holds, by the numbers that the capture names them by."""
+        return (answered if self.served else scripted)(request.log, request.spans)
+
+
+def answered(log: Log, spans: Sequence[Span]) -> frozenset[int]:
+    """Numbers of the steps whose responses lie in these log ranges."""
+    return frozenset(s.number for s in log.steps if s.response is not None
+                     and any(span.start <= s.response < span.stop for span in spans))
 
 
 def scripted(log: Log, spans: Sequence[Span]) -> frozenset[int]:

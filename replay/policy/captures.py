@@ -10,7 +10,7 @@ from replay.policy.capture_run import Run
 from replay.policy.captures_frameworks import FRAMEWORK_RUNS
 from replay.policy.captures_more import MORE_RUNS
 from replay.readers.common import whole
-from replay.readers.native import mapping
+from replay.readers.native import mapping, string
 
 
 def pi(config: Mapping[str, Any]) -> Run:
@@ -36,6 +36,9 @@ RUNS: Mapping[str, Callable[[Mapping[str, Any]], Run | None]] = {"pi": pi, "myco
 
 
 def run_of(harness: str, config: Mapping[str, Any]) -> Run | None:
-    """The preset and settings for a capture; None for a harness without a preset."""
+    """The preset and settings for a capture; None for a harness without a preset. A policy that it names wins."""
+    named = string(config.get("policy"))
+    if named is not None:
+        return Run(preset=named, capacity=Capacity(window=whole(config.get("window"))))
     made = RUNS.get(harness)
     return made(config) if made is not None else None

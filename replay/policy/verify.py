@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from replay.engine import Lane, Session, View
-from replay.policy.captured import Captured, scripted
+from replay.policy.captured import Captured
 from replay.policy.captures import run_of
 from replay.policy.differences import Difference, explained, view_difference
 from replay.policy.load import policy
@@ -82,7 +82,7 @@ def verify_capture(folder: Path) -> Verdict:
     if run is None:
         return verdict
     chosen = policy(run.policy_name)
-    writer = Captured(tuple(s for s in extra["requests"] if s.kind == "summary"))
+    writer = Captured(tuple(s for s in extra["requests"] if s.kind == "summary"), served=bool(extra["served"]))
     # The recorded usage is the harness's own, so the preset's lane is measured as what was really billed.
     session = Session(replace(transcript, format=chosen.harness), ByteCounter())
     lane = session.replay(chosen, run.capacity, writer, refusals=extra["refusals"])
@@ -117,17 +117,22 @@ class _Calls:
     def __init__(self, session: Session, writer: Captured) -> None:
         self._asked: dict[int, list[frozenset[int]]] = {}
         for request in writer.asked:
-            self._asked.setdefault(request.step, []).append(scripted(request.log, request.spans))
+            self._asked.setdefault(request.step, []).append(writer.named(request))
         self._captured: dict[int, list[frozenset[int]]] = {}
+        self._findable: dict[int, frozenset[int]] = {}
         for sent in writer.requests:
             if sent.accepted:
                 self._captured.setdefault(sent.step, []).append(sent.named)
+            if sent.accepted and sent.findable is not None:
+                self._findable[sent.step] = sent.findable
 
     def difference(self, sent: Sent) -> Difference | None:
         """The difference of the summary requests before an accepted request."""
         if not sent.accepted:
             return None
         theirs, ours = self._captured.get(sent.step, []), self._asked.get(sent.step, [])
+        if sent.step in self._findable:
+            ours = [numbers & self._findable[sent.step] for numbers in ours]
         if not theirs and not ours:
             return None
         if not ours or not theirs:

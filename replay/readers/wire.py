@@ -1,4 +1,4 @@
-"""Reader for captures: what a real harness sent to a scripted model, request by request."""
+"""Reader for captures: what a real harness sent to a scripted model or to `rewindow serve`, request by request."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ class Wire:
     `abandoned`, so that their tokens are counted. A refused request whose step went through later is no step of
     its own. A change of the view is a recorded compaction of kind full, with the exact view; messages that a new
     process of the harness did not load are one of kind clear that lists them.
+    Where `rewindow serve` was the model the session bears the id of the one that was served.
     `extra`: `harness`, `scenario`, `config`, `requests` (every request as a `Sent`), `resumed` (steps with which a
-    new process begins), `refusals` (step to how often it was refused), `stored` (log indices of results that were
-    pending at a compaction and are in what the harness stored of it all the same).
+    new process begins), `refusals` (step to how often it was refused), `served` (what was served; empty: a script),
+    `stored` (log indices of results that were pending at a compaction and are in what the harness stored of it all
+    the same).
     """
 
     name = "wire"
@@ -72,7 +74,7 @@ def read_capture(folder: Path) -> Transcript:
     items, more = _records(folder, "items.jsonl")
     prompts = tuple(p for p in config.get("prompts") or () if isinstance(p, str))
     capture = Capture(items=ItemTable(_items(items)), prompts=prompts, processes=_processes(config),
-                      kept=kept_results(folder))
+                      kept=kept_results(folder), served=isinstance(config.get("served"), dict))
     for record in requests:
         if isinstance(record.value, dict):
             capture.take(record.value)
@@ -103,12 +105,15 @@ def _transcript(folder: Path, config: Mapping[str, Any], capture: Capture) -> Tr
     thread = capture.thread.build()
     harness = string(config.get("harness")) or folder.parent.name.rpartition("-")[0]
     scenario = string(config.get("scenario")) or folder.name
+    served = mapping(config.get("served"))
     extra = {"harness": harness, "scenario": scenario, "config": config, "requests": tuple(capture.sent),
-             "resumed": tuple(capture.resumed), "refusals": _refusals(capture),
+             "resumed": tuple(capture.resumed), "refusals": _refusals(capture), "served": served,
              "stored": stored_results(folder, thread)}
     version = string(config.get("version"))
     return Transcript(
-        format=Wire.name, session_id=f"{harness}-{version}/{scenario}", path=str(folder), main=thread,
+        format=Wire.name,
+        session_id=string(served.get("session_id")) or f"{harness}-{version}/{scenario}",
+        path=str(folder), main=thread,
         abandoned=tuple(capture.side), harness_version=version, window=whole(config.get("window")) or None,
         model=next((s.model for s in thread.steps if s.model), None), message_count=len(thread.messages),
         extra=MappingProxyType(extra))

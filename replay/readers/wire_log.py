@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 from replay.blocks import Block, Text, ToolResult
@@ -13,11 +11,20 @@ from replay.readers.common import ThreadBuilder, whole
 from replay.readers.native import mapping, string
 from replay.readers.wire_items import ItemTable, Piece, is_left_out, response_blocks
 from replay.readers.wire_kept import unshown
+from replay.readers.wire_parts import (
+    failure,
+    is_repeated,
+    log_part,
+    marks,
+    new_part,
+    recorded_part,
+    sent_request,
+    side_thread,
+    signature,
+)
 from replay.readers.wire_sent import Part, Sent
-from replay.transcript import Message, Origin, RecordedCompaction, Thread, Usage
+from replay.transcript import Origin, RecordedCompaction, Thread, Usage
 
-_SCRIPTED = re.compile(r"\bStep (\d+): ")
-_NUMBERED = re.compile(r"STUB SUMMARY NUMBER (\d+)")
 _CONTEXT = ("<session_context>", "This is the Qwen Code. We are setting up the context for our chat.",
             "<system-reminder>\nThe following skills", "<system-reminder>\nThis is the Qwen Code.",
             "<system-reminder>\nThe following tools")
@@ -43,8 +50,12 @@ class Capture:
     side: list[Thread] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     resumed: list[int] = field(default_factory=list)
-    _known: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Role and text of a log message to its index."""
+    served: bool = False
+    """The endpoint answered from a recorded session, whose responses bear no scripted numbers."""
+    _known: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """Role and text of a log message to its index; the same words may be said again."""
+    _at: int = -1
+    """Index of the last log message that was found in the request that is read."""
     _results: dict[str, int] = field(default_factory=dict)
     _made: dict[str, int] = field(default_factory=dict)
     """Id of a call to the index of its response."""
@@ -57,6 +68,8 @@ class Capture:
     _shown: tuple[Part, ...] = ()
     """History of the last view, with the response and results since."""
     _refused: list[Sent] = field(default_factory=list)
+    _refusal: str = ""
+    """Why the last refused request was refused."""
     _seen: int = 0
     """Length of the log at the last view."""
     _before: int = 0
@@ -88,10 +101,11 @@ class Capture:
         self._before = len(self.thread.messages)
         self._log_unshown(found)
         parts = self._place(found)
-        sent = _sent(request, found, len(self.thread.steps) + 1, parts, response)
+        sent = sent_request(request, found, len(self.thread.steps) + 1, parts, response)
         self.sent.append(sent)
         if not sent.accepted:
             self._refused.append(sent)
+            self._refusal = failure(response)
         self._record_change(sent.history)
         if sent.accepted:
             self._respond(request, response)
@@ -117,7 +131,7 @@ class Capture:
 
     def _give_up(self) -> None:
         if self._refused:
-            self.thread.fail("rejected: context length", request_id=str(self._refused[-1].number))
+            self.thread.fail(self._refusal, request_id=str(self._refused[-1].number))
             self._refused.clear()
 
     def _has_new_prompt(self, found: Sequence[Piece]) -> bool:
@@ -132,20 +146,33 @@ class Capture:
             if piece.role == "tool" and any(i in self._made and i not in self._results for i in piece.answers):
                 self._log(piece, "tool")
         kind: Literal["summary", "other"] = "summary" if request.get("kind") == "summary" else "other"
-        sent = replace(_sent(request, found, len(self.thread.steps) + 1, (), response), kind=kind)
+        sent = replace(sent_request(request, found, len(self.thread.steps) + 1, (), response), kind=kind)
+        if self.served:
+            sent = self._found_again(sent, found)
         self.sent.append(sent)
-        self.side.append(_side_thread(sent, found, response))
+        self.side.append(side_thread(sent, found, response))
         if kind == "summary" and sent.accepted:
             self._asked += 1
             self._summaries.append(sent.answer)
 
+    def _found_again(self, sent: Sent, found: Sequence[Piece]) -> Sent:
+        """The request with the steps whose words stand in it, of those in the last view or behind it."""
+        seen = {p.index for p in self._shown}
+        steps = [s for s in self.thread.steps if s.response in seen or (s.response or 0) >= self._seen]
+        known = marks(steps, self.thread.messages)
+        text = "\n".join(p.text for p in found)
+        return replace(sent, named=frozenset(n for mark, n in known.items() if mark in text),
+                       findable=frozenset(known.values()))
+
     def _place(self, found: Sequence[Piece]) -> tuple[Part, ...]:
         parts: list[Part] = []
+        self._at = -1
         for position, piece in enumerate(self._parted(found)):
             first = all(p.kind == "layer" for p in parts)
             is_layer = first and self._is_layer(piece, position)
-            parts.append(_part(piece, "layer") if is_layer else self._reminder(piece, parts) or self._part(piece))
-            if len(parts) > 1 and _is_repeated(*parts[-2:]):
+            parts.append(new_part(piece, "layer") if is_layer else self._reminder(piece, parts) or self._part(piece))
+            self._at = max(self._at, -1 if parts[-1].index is None else parts[-1].index)
+            if len(parts) > 1 and is_repeated(*parts[-2:]):
                 parts[-2:] = [replace(parts[-1], kind="changed", text=f"{parts[-2].text}\n{parts[-1].text}")]
         return tuple(parts)
 
@@ -167,12 +194,12 @@ class Capture:
         key = (piece.role, piece.text)
         if key not in self._known or not piece.text.startswith(_REMINDER):
             return None
-        gone = self._known[key] not in {p.index for p in self._shown}
+        gone = self._known[key][-1] not in {p.index for p in self._shown}
         last = max((p.index for p in parts if p.index is not None), default=-1)
         same = [m.index for m in self.thread.messages if m.text == piece.text and m.index > last]
         if same and not gone:
-            return _part(piece, "log", same[0])
-        return _part(piece, "log", self._log(piece, "injected"))
+            return new_part(piece, "log", same[0])
+        return new_part(piece, "log", self._log(piece, "injected"))
 
     def _is_layer(self, piece: Piece, position: int) -> bool:
         """A system message in front that carries no summary; of developer messages the very first; a session's context.
@@ -180,7 +207,7 @@ class Capture:
         Gemini CLI and Qwen Code write the context anew in every process and after compactions: it is no history.
         """
         if piece.role == "developer":
-            return position == 0 and is_left_out(self.items.native(piece.item))
+            return position == 0 and (self.served or is_left_out(self.items.native(piece.item)))
         if piece.text.startswith(_CONTEXT) or (piece.role == "assistant" and piece.text == _CONTEXT_ANSWER):
             return True
         return piece.role == "system" and not self._holds_summary(piece.text)
@@ -207,25 +234,41 @@ class Capture:
             if index is not None:
                 return self._as_shown(piece, index)
         key = (piece.role, piece.text)
-        if key in self._known:
-            return _part(piece, "log", self._known[key])
+        index = self._said(key)
+        if index is not None:
+            return new_part(piece, "log", index)
         if key in self._inserted:
-            return _part(piece, "summary" if self._inserted[key] == "summary" else "inserted")
+            return new_part(piece, "summary" if self._inserted[key] == "summary" else "inserted")
         return self._unknown(piece, key)
+
+    def _said(self, key: tuple[str, str]) -> int | None:
+        """The log index of words: the next time they were said; None where they are said for the first time.
+
+        Words behind the last response are new, even if they were said before.
+        """
+        said = self._known.get(key, [])
+        later = next((i for i in said if i > self._at), None)
+        if later is not None or not said:
+            return later
+        return None if self._is_new() and key[0] == "user" else said[0]
+
+    def _is_new(self) -> bool:
+        """Whether what follows in the request stands behind the last response of the log."""
+        return bool(self.thread.steps) and self._at >= (self.thread.steps[-1].response or len(self.thread.messages))
 
     def _unknown(self, piece: Piece, key: tuple[str, str]) -> Part:
         if self._holds_summary(piece.text):
             self._inserted[key] = "summary"
-            return _part(piece, "summary")
+            return new_part(piece, "summary")
         prompt = next((p for p in self.prompts if p in piece.text), None)
         known = self._prompt_index(prompt)
-        if known is not None:
-            return _part(piece, "changed", known)
+        if known is not None and not (self._is_new() and (piece.role, piece.text) in self._known):
+            return new_part(piece, "changed", known)
         if prompt is None and self.thread.steps and self._lost:
             self._inserted[key] = "inserted"
-            return _part(piece, "inserted")
+            return new_part(piece, "inserted")
         origin: Origin = "human" if prompt else "injected"
-        return _part(piece, "log", self._log(piece, origin))
+        return new_part(piece, "log", self._log(piece, origin))
 
     def _prompt_index(self, prompt: str | None) -> int | None:
         if prompt is None:
@@ -235,6 +278,8 @@ class Capture:
     def _response(self, piece: Piece) -> int | None:
         """The log index of a response that a request shows."""
         known = next((self._made[c.id] for c in piece.calls if c.id in self._made), None)
+        if known is None and not piece.calls:
+            known = next((i for i in self._known.get(("assistant", piece.text), ()) if i > self._at), None)
         if known is None and piece.text in self._unseen:
             known = self._unseen[piece.text]
         return known
@@ -242,26 +287,27 @@ class Capture:
     def _as_shown(self, piece: Piece, index: int) -> Part:
         """A response stands in the log as the harness sends it back: with its own ids and order of blocks."""
         message = self.thread.messages[index]
-        if self._unseen.pop(message.text, None) is not None:
+        if self._unseen.get(message.text) == index:
+            del self._unseen[message.text]
             self.thread.messages[index] = replace(message, blocks=piece.blocks)
             self._made.update((call.id, index) for call in piece.calls)
-            self._known["assistant", piece.text] = index
-            return _part(piece, "log", index)
+            self._known.setdefault(("assistant", piece.text), []).append(index)
+            return new_part(piece, "log", index)
         same = (piece.text, [c.arguments for c in piece.calls]) == (message.text, [c.arguments for c in message.calls])
-        return _part(piece, "log" if same else "changed", index)
+        return new_part(piece, "log" if same else "changed", index)
 
     def _result_part(self, piece: Piece) -> Part:
         index = next((self._results[i] for i in piece.answers if i in self._results), None)
         if index is None:
-            return _part(piece, "log", self._log(piece, "tool"))
-        return _part(piece, "log" if self.thread.messages[index].text == piece.text else "changed", index)
+            return new_part(piece, "log", self._log(piece, "tool"))
+        return new_part(piece, "log" if self.thread.messages[index].text == piece.text else "changed", index)
 
     def _log(self, piece: Piece, origin: Origin) -> int:
         blocks = tuple(self._named(b) for b in piece.blocks)
         message = self.thread.add(piece.role, blocks, origin)
         self._results.update((i, message.index) for i in piece.answers)
         if piece.role != "tool":
-            self._known[piece.role, piece.text] = message.index
+            self._known.setdefault((piece.role, piece.text), []).append(message.index)
         return message.index
 
     def _named(self, block: Block) -> Block:
@@ -274,14 +320,14 @@ class Capture:
     def _record_change(self, history: tuple[Part, ...]) -> None:
         """Note a compaction where the view is not the last one with what came since."""
         log = self.thread.messages
-        grown = (*self._shown, *(_log_part(m) for m in log[self._seen:]))
+        grown = (*self._shown, *(log_part(m) for m in log[self._seen:]))
         if self._fresh_process and not self._asked:
             grown = self._forgotten(grown, history)
-        if _signature(grown) != _signature(history):
+        if signature(grown) != signature(history):
             texts = self._summaries[len(self._summaries) - self._asked:]
             self.thread.compactions.append(RecordedCompaction(
                 position=len(log), kind="full", trigger="auto", summary="\n\n".join(texts) or None,
-                summary_readable=bool(texts), window=tuple(_recorded(p, log) for p in history)))
+                summary_readable=bool(texts), window=tuple(recorded_part(p, log) for p in history)))
         self._shown, self._seen = history, len(log)
 
     def _forgotten(self, grown: tuple[Part, ...], history: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -293,56 +339,3 @@ class Capture:
         self.thread.compactions.append(RecordedCompaction(
             position=self._before, kind="clear", trigger="not loaded", elided=gone))
         return tuple(p for p in grown if p.index not in gone)
-
-
-def _is_repeated(before: Part, part: Part) -> bool:
-    """A result that stands twice in a row: Gemini CLI sends it so after it has loaded a session."""
-    return part.role == before.role == "tool" and part.index == before.index is not None
-
-
-def _signature(parts: Sequence[Part]) -> list[tuple[int | None, str, str]]:
-    return [(p.index, p.role, "" if p.kind == "log" else p.text) for p in parts]
-
-
-def _log_part(message: Message) -> Part:
-    return Part(role=message.role, text=message.text, kind="log", index=message.index)
-
-
-def _part(piece: Piece, kind: Any, index: int | None = None) -> Part:
-    return Part(role=piece.role, text=piece.text, kind=kind, index=index)
-
-
-def _recorded(part: Part, log: Sequence[Message]) -> int | Message:
-    if part.kind == "log" and part.index is not None:
-        return part.index
-    blocks: tuple[Block, ...] = (Text(text=part.text),)
-    if part.index is not None and log[part.index].results:
-        blocks = (replace(log[part.index].results[0], text=part.text),)
-    origin: Origin = "summary" if part.kind == "summary" else "tool" if part.role == "tool" else "injected"
-    return Message(index=-1, role=part.role, blocks=blocks, origin=origin)
-
-
-def _sent(request: Mapping[str, Any], found: Sequence[Piece], step: int, parts: tuple[Part, ...],
-          response: Mapping[str, Any]) -> Sent:
-    text = "" if parts else "\n".join(p.text for p in found)
-    told = whole(mapping(response.get("usage")).get("prompt"))
-    native = {key: request.get(key) for key in ("endpoint", "request_bytes", "instructions", "tools", "params")}
-    return Sent(number=whole(request.get("index")), kind="step", step=step, accepted=response.get("status") == 200,
-                parts=parts, named=frozenset(map(int, _SCRIPTED.findall(text))),
-                earlier=frozenset(map(int, _NUMBERED.findall(text))), answer=string(response.get("text")) or "",
-                tokens=told or -(-whole(request.get("request_bytes")) // 4), native=MappingProxyType(native))
-
-
-def _side_thread(sent: Sent, found: Sequence[Piece], response: Mapping[str, Any]) -> Thread:
-    """A summary request as a thread of its own, so that its cost is counted."""
-    builder = ThreadBuilder(id=f"{sent.kind}-{sent.number}")
-    for piece in found:
-        origin: Origin = "system" if piece.role == "system" else "model" if piece.role == "assistant" else "injected"
-        builder.add(piece.role, piece.blocks, origin)
-    used = mapping(response.get("usage"))
-    usage = Usage(input_uncached=whole(used.get("prompt")), output=whole(used.get("completion")))
-    if sent.accepted:
-        builder.respond(response_blocks(response), usage, request_id=str(sent.number))
-    else:
-        builder.fail("rejected: context length", request_id=str(sent.number))
-    return builder.build()

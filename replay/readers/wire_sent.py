@@ -34,7 +34,9 @@ class Sent:
     parts: tuple[Part, ...] = ()
     """Empty for summary requests, whose messages are in the thread `summary-<number>`."""
     named: frozenset[int] = frozenset()
-    """Scripted steps (`Step N: …`) whose response stands in the request."""
+    """Scripted steps (`Step N: …`) whose response stands in the request; where a recorded session answered, steps."""
+    findable: frozenset[int] | None = None
+    """Steps that `named` could name; None: every scripted one."""
     earlier: frozenset[int] = frozenset()
     """Numbers of the summaries (`STUB SUMMARY NUMBER n`) that stand in the request."""
     answer: str = ""

@@ -13,6 +13,7 @@ from replay.blocks import ToolCall
 from replay.transcript import Usage
 from replay.writers.json_lines import json_bytes
 
+NO_USAGE = Usage()
 _PIECE_CHARS = 400
 """A streamed text comes in pieces of so many characters."""
 
@@ -26,7 +27,7 @@ class Answer:
     model: str
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

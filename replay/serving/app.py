@@ -35,7 +35,8 @@ def listening(port: int) -> socket.socket:
         found.bind((ADDRESS, port))
     except OSError as error:
         found.close()
-        raise ConfigError("--port", "", f"{ADDRESS}:{port} is in use; name another, or none to get a free one") from error
+        words = f"{ADDRESS}:{port} is in use; name another, or none to get a free one"
+        raise ConfigError("--port", "", words) from error
     found.listen()
     return found
 
@@ -49,13 +50,13 @@ def application(endpoint: Endpoint) -> Starlette:
 
     answered = [Route(path, _answers(endpoint, p), methods=["POST"]) for p in PROTOCOLS
                 for path in (p.path, p.path.removeprefix("/v1"))]
-    models = [Route(path, _json(lambda body: _models()), methods=["GET"]) for path in ("/v1/models", "/models")]
+    models = [Route(path, _json(lambda _: _models()), methods=["GET"]) for path in ("/v1/models", "/models")]
     told: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
         "/v1/messages/count_tokens": lambda body: {"input_tokens": endpoint.counted(Anthropic(), body)},
         "/rewindow/refuse": lambda body: endpoint.refuse(body.get("times", 1)),
-        "/rewindow/process": lambda body: endpoint.new_process()}
+        "/rewindow/process": lambda _: endpoint.new_process()}
     posts = [Route(path, _json(do), methods=["POST"]) for path, do in told.items()]
-    state = Route("/rewindow/state", _json(lambda body: endpoint.state()), methods=["GET"])
+    state = Route("/rewindow/state", _json(lambda _: endpoint.state()), methods=["GET"])
     return Starlette(routes=[*answered, *models, *posts, state],
                      middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)])
 
@@ -99,11 +100,11 @@ def serve(endpoint: Endpoint, listener: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def served(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
-    """The endpoint in a thread of its own; gives its address without a path."""
+def served(endpoint: Endpoint, listener: socket.socket | None = None) -> Iterator[str]:
+    """The endpoint in a thread of its own, on a free port where no socket is given; gives its address, no path."""
     import uvicorn
 
-    listener = listening(port)
+    listener = listener or listening(0)
     server = uvicorn.Server(_config(endpoint))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()

@@ -16,7 +16,7 @@ from replay.serving.requests import Asked, Items, Parsed
 from replay.serving.script import Divergence, Line, Turn, line_of
 from replay.serving.summaries import Summaries
 from replay.serving.usage import Meter
-from replay.transcript import Transcript, Usage
+from replay.transcript import Transcript
 from replay.writers.json_lines import json_bytes
 
 OnDivergence = Literal["stop", "closest"]
@@ -86,7 +86,7 @@ class Endpoint:
 
     def __init__(self, transcript: Transcript, rules: Rules, meter: Meter, items: Items, summaries: Summaries, *,
                  strict: bool = True, kinds: Kinds | None = None, recording: Recording | None = None,
-                 tell: Callable[[str], None] = lambda line: None) -> None:
+                 tell: Callable[[str], None] = lambda _: None) -> None:
         """`strict`: a result that differs from the recorded one is a divergence; `tell`: gets a line for each."""
         self.lines = [line_of(t, strict) for t in (transcript.main, *transcript.subagents)]
         self.rules, self.meter, self.items, self.summaries = rules, meter, items, summaries
@@ -113,7 +113,8 @@ class Endpoint:
         """Tokens of a request that is only to be measured. Raises ValueError."""
         parsed = protocol.parse(body)
         ids = self.items.ids(parsed.items)
-        return self.meter.prompt(Asked(number=0, path="", parsed=parsed, ids=ids, pieces=(), size=len(json_bytes(body))))
+        size = len(json_bytes(body))
+        return self.meter.prompt(Asked(number=0, path="", parsed=parsed, ids=ids, pieces=(), size=size))
 
     def refuse(self, times: Any) -> dict[str, Any]:
         """The next requests for a step are refused as too long. Raises ValueError."""
@@ -131,8 +132,9 @@ class Endpoint:
     def state(self) -> dict[str, Any]:
         """What was done so far, as plain data."""
         tally, main = self.tally, self.lines[0]
+        following = self._next_step() if main.next < len(main.turns) else None
         return {"requests": self.count, "by_kind": dict(tally.requests), "steps": len(main.turns),
-                "steps_served": len(tally.steps), "next_step": self._next_step() if main.next < len(main.turns) else None,
+                "steps_served": len(tally.steps), "next_step": following,
                 "summaries": dict(tally.summaries), "refuse_next": self.refuse_next,
                 "divergences": [d.to_json() for d in tally.divergences], "notes": [d.to_json() for d in tally.notes],
                 "stopped": tally.stopped.to_json() if tally.stopped else None}

@@ -10,6 +10,7 @@ from typing import Any
 
 from replay.blocks import ToolCall
 from replay.errors import ConfigError
+from replay.serving.answers import NO_USAGE
 from replay.serving.kinds import Kind
 from replay.serving.requests import Asked, Items
 from replay.serving.script import Divergence
@@ -30,7 +31,7 @@ class Responded:
     error: str | None = None
     text: str = ""
     calls: Sequence[ToolCall] = ()
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     divergences: Sequence[Divergence] = ()
     line: int = 0
     """The thread that answered: 0 the main one, then the sub-agents'."""
@@ -105,4 +106,5 @@ def _row(asked: Asked, done: Responded) -> dict[str, Any]:
     response = {"status": done.status, "error": done.error, "text": done.text, "tool_calls": calls, "usage": usage}
     return {"index": asked.number, "kind": done.kind, "endpoint": asked.path, "request_bytes": asked.size,
             "instructions": None, "tools": schemas, "params": asked.parsed.params, "items": asked.ids,
-            "recorded_step": done.step, "thread": done.line, "divergences": [d.to_json() for d in done.divergences], "response": response}
+            "recorded_step": done.step, "thread": done.line, "response": response,
+            "divergences": [d.to_json() for d in done.divergences]}

@@ -100,7 +100,8 @@ def _events(answer: Answer) -> Iterator[_Event]:
     yield "response.in_progress", {"response": _response(answer, "in_progress", [])}
     for index, item in enumerate(output):
         is_message = item["type"] == "message"
-        empty = {**item, "status": "in_progress", **({"content": []} if is_message else {"arguments": ""})}
+        blank: dict[str, Any] = {"content": []} if is_message else {"arguments": ""}
+        empty = {**item, "status": "in_progress", **blank}
         yield "response.output_item.added", {"output_index": index, "item": empty}
         yield from (_message_events if is_message else _call_events)(item, index)
         yield "response.output_item.done", {"output_index": index, "item": item}

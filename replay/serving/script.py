@@ -139,10 +139,7 @@ class Line:
     def _turn(self, pieces: Sequence[Piece]) -> int | None:
         """The turn behind the last thing in the request that the recording has."""
         for piece in reversed(pieces):
-            if piece.role == "user":
-                found = self._at_prompt(piece.text)
-            else:
-                found = self._after(piece)
+            found = self._at_prompt(piece.text) if piece.role == "user" else self._after(piece)
             if found is not None:
                 return found
         return None

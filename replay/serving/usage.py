@@ -65,7 +65,7 @@ class Meter:
         return self._count([Piece("assistant", (Text(text=text), *calls), -1)])
 
 
-def _quarter(meter: Meter, text: str, calls: Sequence[ToolCall]) -> int:
+def _quarter(_: Meter, text: str, calls: Sequence[ToolCall]) -> int:
     answer = json_text([text, [[c.name, c.arguments] for c in calls]])
     return -(-len(answer.encode()) // _BYTES)
 

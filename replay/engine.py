@@ -134,7 +134,8 @@ class Session:
         """
         if policy.name == RECORDED.name:
             return self.recorded
-        same_harness = policy.harness == self.transcript.format
+        # A capture names its harness beside its format.
+        same_harness = policy.harness in (self.transcript.format, self.transcript.extra.get("harness"))
         writer = (summariser(summariser_name, self.transcript.compactions) if isinstance(summariser_name, str)
                   else summariser_name)
         setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure, summariser=writer,

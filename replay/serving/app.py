@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from replay.errors import ConfigError
 from replay.serving.answers import Reply
@@ -67,8 +68,20 @@ def _models() -> dict[str, Any]:
 
 def _answers(endpoint: Endpoint, protocol: Wires) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
-        return _response(endpoint.reply(protocol, await request.body()))
+        body = await request.body()
+        return _of_a_page() if _is_of_a_page(request) else _response(endpoint.reply(protocol, body))
     return answer
+
+
+def _is_of_a_page(request: Request) -> bool:
+    """Whether a web page asks: it may send to this machine, and would move the session on."""
+    return "origin" in request.headers and urlsplit(request.headers["origin"]).hostname not in _HOSTS
+
+
+def _of_a_page() -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": {"message": "rewindow: web pages of other hosts are not answered"}}, 403)
 
 
 def _response(reply: Reply) -> Response:
@@ -85,6 +98,8 @@ def _json(do: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Reques
         from replay.serving.answers import loads
 
         body = await request.body()
+        if _is_of_a_page(request):
+            return _of_a_page()
         try:
             return JSONResponse(do(loads(body) if body else {}))
         except ValueError as error:

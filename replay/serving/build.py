@@ -13,6 +13,7 @@ from replay.canonical import CHAIN_START, chain_of
 from replay.errors import ConfigError, ReadError
 from replay.log import Log
 from replay.policy.load import policy
+from replay.policy.policy import Policy
 from replay.serving.endpoint import Endpoint, OnDivergence, Rules
 from replay.serving.kinds import SUMMARY_WORDS, Kinds
 from replay.serving.recording import Recording
@@ -51,9 +52,10 @@ def build(transcript: Transcript, settings: Settings, tell: Callable[[str], None
         raise ReadError(transcript.path, "no response of a model is recorded in it, so there is nothing to answer with")
     log = Log(transcript.main, TokenCounter(tokenizer(settings.tokenizer)))
     items, window = Items(), settings.window or transcript.window or DEFAULT_WINDOW
+    named = policy(settings.policy) if settings.policy else None
     recording = None
     if settings.record is not None:
-        recording = Recording(settings.record, _config(transcript, log, settings, window))
+        recording = Recording(settings.record, _config(transcript, log, settings, named, window))
         recording.start()
     rules = Rules(on_divergence=settings.on_divergence, limit=settings.limit, refuse=settings.refuse,
                   tools=settings.tools, window=window)
@@ -69,9 +71,9 @@ def _kinds(words: str) -> Kinds:
         raise ConfigError("--summary-words", "", f"no regular expression: {error}") from error
 
 
-def _config(transcript: Transcript, log: Log, settings: Settings, window: int) -> dict[str, Any]:
+def _config(transcript: Transcript, log: Log, settings: Settings, named: Policy | None,
+            window: int) -> dict[str, Any]:
     """What the recording says about itself, in the layout of a capture."""
-    named = policy(settings.policy) if settings.policy else None
     served = {"session_id": transcript.session_id, "format": transcript.format, "steps": len(transcript.steps),
               "digest": chain_of(log.digests, CHAIN_START).hex()[:12]}
     return {"harness": named.harness if named and named.harness else "unknown", "window": window,

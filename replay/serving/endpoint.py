@@ -185,10 +185,12 @@ class Endpoint:
     def _line(self, pieces: Sequence[Piece]) -> Line:
         """The thread of the session that a request goes on with: a sub-agent's where it knows the last response."""
         main, *others = self.lines
-        if main.knows(pieces):
+        if not others:
             return main
-        known = next((line for line in others if line.knows(pieces)), None)
-        return known or next((line for line in others if line.begins(pieces) and not main.begins(pieces)), main)
+        best = max(self.lines, key=lambda line: line.knows(pieces))
+        if best.knows(pieces) or main.begins(pieces):
+            return best
+        return next((line for line in others if line.begins(pieces)), main)
 
     def _tools(self, asked: Asked, turn: Turn) -> list[Divergence]:
         """Calls that the harness cannot make, or must not."""

@@ -92,9 +92,12 @@ class Line:
             if turn.message.text.strip():
                 self._by_text.setdefault(turn.message.text.strip(), []).append(number)
 
-    def knows(self, pieces: Sequence[Piece]) -> bool:
-        """Whether the last response or result of a request is of this line."""
-        return any(self._after(piece) is not None for piece in pieces[_last_response(pieces):])
+    def knows(self, pieces: Sequence[Piece]) -> int:
+        """How surely the last response of a request and its results are of this line: 2 by ids, 1 by what they say."""
+        last = pieces[_last_response(pieces):]
+        if any(i in self._by_call for p in last for i in (*p.answers, *(c.id for c in p.calls))):
+            return 2
+        return int(any(self._after(piece) is not None for piece in last))
 
     def begins(self, pieces: Sequence[Piece]) -> bool:
         """Whether the request asks for the first turn."""
@@ -104,11 +107,11 @@ class Line:
         """Where a request stands. A summary that was served stands for everything that was told."""
         turn = self.next - 1 if self._is_again(pieces) else self._turn(pieces)
         found = list(self._unknown_calls(pieces))
-        if turn is None and holds_summary():
+        if turn is None:
             turn = self.next
-        elif turn is None:
-            turn = self.next
-            found.append(self._divergence(turn, "request", "nothing in the request is of the recording"))
+            # Where a prompt was to come its absence is told, below.
+            if not self._prompts(turn) and not holds_summary():
+                found.append(self._divergence(turn, "request", "nothing in the request is of the recording"))
         if turn not in (self.next, self.next - 1):
             found.append(self._divergence(self.next, "order", f"the request stands at step {self._number(turn)}, "
                                                               f"step {self._number(self.next)} was to come"))
@@ -123,8 +126,10 @@ class Line:
 
     def expects(self, text: str) -> bool:
         """Whether a text holds a prompt of the turn to come, or of the one just told."""
-        return any(prompt in text for number in (self.next, self.next - 1) if 0 <= number < len(self.turns)
-                   for prompt in self.turns[number].prompts)
+        return any(prompt in text for turn in (self.next, self.next - 1) for prompt in self._prompts(turn))
+
+    def _prompts(self, turn: int) -> tuple[str, ...]:
+        return self.turns[turn].prompts if 0 <= turn < len(self.turns) else ()
 
     def _is_again(self, pieces: Sequence[Piece]) -> bool:
         """Whether a client repeats the request that was answered last."""
@@ -146,9 +151,7 @@ class Line:
 
     def _at_prompt(self, text: str) -> int | None:
         """A prompt says where a request stands only if it is the next one: after compactions older ones stay alone."""
-        if self.next < len(self.turns) and any(p in text for p in self.turns[self.next].prompts):
-            return self.next
-        return None
+        return self.next if any(p in text for p in self._prompts(self.next)) else None
 
     def _after(self, piece: Piece) -> int | None:
         """The turn behind a response or a result."""

@@ -37,7 +37,8 @@ def _rewindow_blocks() -> list[list[str]]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout's worth of files and a home folder with sessions of Claude Code and Codex."""
     base = tmp_path_factory.mktemp("reader")
-    (base / "datasets").symlink_to(ROOT / "datasets")
+    for folder in ("datasets", "docs"):
+        (base / folder).symlink_to(ROOT / folder)
     samples = ROOT / "datasets" / "samples"
     shutil.copytree(samples / "claude-code", base / ".claude" / "projects" / "-home-dev-repo")
     rows = [f"{arm},{task},{int((task + len(arm)) % 3 > 0)},{task / 10}" for arm in ("raw", "masked") for task in range(20)]

@@ -16,6 +16,8 @@ from replay.transcript import Step
 _MODEL_CACHES = (("claude", "anthropic-bp"), ("gpt", "openai-128"), ("o1", "openai-128"), ("o3", "openai-128"),
                  ("o4", "openai-128"), ("codex", "openai-128"), ("gemini", "gemini-implicit"))
 DEFAULT_CACHE = "ideal-prefix"
+OUTPUT_PRICE = 5.0
+"""Price of an output token in input tokens where no price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,27 @@ class LaneCost:
     def _summaries(self) -> list[Event]:
         return [e for e in self.lane.events if e.kind == "full"]
 
+    def summary_units(self, shares_prefix: bool = False) -> float:
+        """The summariser's calls in uncached input tokens, its own instruction not counted.
+
+        `shares_prefix`: it is the agent's model and reads the whole view from the agent's cache; otherwise it reads
+        what is summarised at the full price.
+        """
+        summaries = [e for e in self._summaries if e.summariser is not None]
+        read = (self.session.calibration.factor * sum(e.tokens_before or 0 for e in summaries) if shares_prefix
+                else self.summary_input_tokens)
+        return summary_units(read, 0.0, self.summary_output_tokens, self.model if shares_prefix else None,
+                             self.output_price)
+
+    @cached_property
+    def output_price(self) -> float:
+        """Price of an output token in uncached input tokens; `OUTPUT_PRICE` where no price is known."""
+        try:
+            rates = self.price().rates(0)
+        except NoPrice:
+            return OUTPUT_PRICE
+        return rates.output / rates.input if rates.input else OUTPUT_PRICE
+
     def price(self) -> Price:
         """The price that applies. Raises NoPrice."""
         name = self.pricing.prices or session_model(self.session)
@@ -136,6 +159,18 @@ class LaneCost:
         """The summariser's part of the bill."""
         base = listed.rates(0)
         return self.summary_input_tokens * base.input + self.summary_output_tokens * base.output
+
+
+def summary_units(read: float, instruction: float, written: float, cache: CacheModel | None,
+                  output_price: float) -> float:
+    """One summary in uncached input tokens: what it reads, its instruction and what it writes.
+
+    `cache`: it continues the agent's own requests, so that what it reads is served by this cache and the instruction
+    alone is new; None: another model or prompt, which reads everything at the full price.
+    """
+    if cache is None:
+        return read + instruction + written * output_price
+    return read * cache.read + instruction * cache.write + written * output_price
 
 
 def _request_usd(served: Served, view: View, listed: Price, model: CacheModel) -> float:

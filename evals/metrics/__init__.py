@@ -13,6 +13,7 @@ from evals.metrics.edit_safety import EditSafety
 from evals.metrics.errors import ErrorMemory
 from evals.metrics.instructions import Instructions
 from evals.metrics.integrity import Identification, Pairing
+from evals.metrics.latency import ModelTime
 from evals.metrics.read_state import ReadState
 from evals.metrics.repair import RepairAdjustedCost
 from evals.metrics.rereads import IrrecoverableShare, RecordedRereads, WouldBeRereads
@@ -21,7 +22,8 @@ from evals.metrics.size import Churn, ViewSize
 from evals.metrics.summary_quality import Groundedness, SummaryBounds
 from evals.metrics.tasks import OpenTasks
 
-BASIC: tuple[Metric, ...] = (ViewSize(), Churn(), CompactionEvents(), Pairing(), Identification(), Cost(), Elisions())
+BASIC: tuple[Metric, ...] = (ViewSize(), Churn(), CompactionEvents(), Pairing(), Identification(), Cost(), Elisions(),
+                             ModelTime())
 """Sizes, events, validity and cost: every trial is measured with them."""
 LOSSES: tuple[Metric, ...] = (Instructions(), OpenTasks(), ArtifactTrail(), ReadState(), ErrorMemory(), Retention(),
                               EvidenceDistance(), EditSafety(), WouldBeRereads(), IrrecoverableShare(),

@@ -11,6 +11,7 @@ from evals.metrics.base import Measurement, Trial, missing
 from replay.events import Event
 
 THRASH_GAP_STEPS = 3
+GAIN_NAMES = ("compaction_gain_tokens", "compaction_ratio", "first_compaction_step")
 EFFECTIVE_SHARE = 0.1
 """A compaction is effective when it frees at least this share of the window."""
 
@@ -47,11 +48,17 @@ def _effective(event: Event, window: int) -> bool:
     return event.gain is not None and event.gain >= EFFECTIVE_SHARE * window
 
 
+def _ratio(event: Event) -> float:
+    """Tokens after ÷ tokens before; 1 for a window without tokens."""
+    return (event.tokens_after or 0) / event.tokens_before if event.tokens_before else 1.0
+
+
 def _gains(full: Sequence[Event]) -> list[Measurement]:
     gains = [e.gain for e in full if e.gain is not None]
     if not gains:
-        return [missing("compaction_gain_tokens", "no compaction"), missing("first_compaction_step", "no compaction")]
+        return [missing(n, "no compaction") for n in GAIN_NAMES]
     return [Measurement(name="compaction_gain_tokens", value=median(gains)),
+            Measurement(name="compaction_ratio", value=median(_ratio(e) for e in full if e.gain is not None)),
             Measurement(name="first_compaction_step", value=full[0].step)]
 
 

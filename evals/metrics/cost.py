@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from evals.caches import Served
+from evals.caches import CacheModel, Served
 from evals.costing import LaneCost
 from evals.metrics.base import Measurement, Trial, missing
 from evals.prices import NoPrice
 from replay.engine import View
 
 COST_NAMES = ("input_cost_units", "input_cost_units_warm", "input_cost_units_cold", "cache_read_share", "output_tokens",
-              "summary_input_tokens", "summary_output_tokens", "cost_usd", "summary_cost_usd")
+              "summary_input_tokens", "summary_output_tokens", "summary_cost_units", "summary_cost_units_shared",
+              "cost_usd", "summary_cost_usd")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Cost:
             "input_cost_units_cold": cost.input_units("cold"),
             "cache_read_share": sum(s.read for s in cost.served) / sent if sent else 0.0,
             "output_tokens": cost.output_tokens, "summary_input_tokens": cost.summary_input_tokens,
-            "summary_output_tokens": cost.summary_output_tokens}
+            "summary_output_tokens": cost.summary_output_tokens, "summary_cost_units": cost.summary_units(),
+            "summary_cost_units_shared": cost.summary_units(shares_prefix=True)}
         return [*(Measurement(name=n, value=v, level="L1") for n, v in numbers.items()), *_dollars(cost)]
 
 
@@ -100,17 +102,25 @@ def pay_backs(trial: Trial) -> list[PayBack]:
 
 
 def _pay_back(cost: LaneCost, before: View, after: View, served: Served, left: int) -> PayBack:
-    """Penalty w(L−E−P) − r(L−P) and saving r·E a step, for L tokens of which E were taken out and P stayed valid."""
+    """Penalty and saving a step of one change, the summariser's reading added."""
     model = cost.model
     summary = sum(cost.session.calibration.factor * (e.summary_input_tokens or 0) for e in after.events)
     taken = max(0.0, cost.session.calibration.factor * sum(e.gain or 0 for e in after.events))
     whole = after.figure.tokens + taken
     cold = served.read == 0 and before.figure.tokens > 0
-    kept = 0.0 if cold else served.read
-    penalty = model.write * (whole - taken - kept) - (model.write * whole if cold else model.read * (whole - kept))
+    penalty = penalty_units(model, whole, taken, 0.0 if cold else served.read, cold)
     return PayBack(step=after.step, penalty_units=penalty + summary, saved_per_step=model.read * taken,
                    break_even_steps=break_even(penalty + summary, model.read * taken), steps_until_next=left,
                    was_cold=cold)
+
+
+def penalty_units(model: CacheModel, whole: float, taken: float, kept: float, cold: bool = False) -> float:
+    """What the next request costs more because a view of `whole` tokens lost `taken` and only `kept` stayed cached.
+
+    `cold`: nothing of the whole view was cached any more, so that a smaller one is written for less.
+    """
+    unbroken = model.write * whole if cold else model.read * (whole - kept)
+    return model.write * (whole - taken - kept) - unbroken
 
 
 def break_even(penalty: float, saved_per_step: float) -> int | None:
@@ -120,4 +130,4 @@ def break_even(penalty: float, saved_per_step: float) -> int | None:
     return math.ceil(penalty / saved_per_step) if saved_per_step > 0 else None
 
 
-__all__ = ["Cost", "Elisions", "PayBack", "break_even", "pay_backs"]
+__all__ = ["Cost", "Elisions", "PayBack", "break_even", "pay_backs", "penalty_units"]

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from evals.caches import CacheModel
-from evals.costing import LaneCost
 from evals.metrics.base import Measurement, Trial, missing
 from evals.prices import NoPrice, Price
 from evals.rereading import Repair
@@ -18,8 +17,6 @@ from evals.watch import watched
 
 MULTIPLIERS = (0, 1, 2)
 """Repairs are counted not at all, as simulated, and twice."""
-OUTPUT_PRICE = 5.0
-"""Price of an output token in input tokens where no price is known."""
 NAMES = {0: "repair_adjusted_cost_x0", 1: "repair_adjusted_cost", 2: "repair_adjusted_cost_x2"}
 USD_NAMES = {0: "repair_adjusted_usd_x0", 1: "repair_adjusted_usd", 2: "repair_adjusted_usd_x2"}
 
@@ -76,19 +73,11 @@ def _write_price(model: CacheModel) -> float:
 
 def _in_units(trial: Trial, repairs: list[Repair]) -> Iterator[Measurement]:
     cost = trial.cost
-    price = _output_price(cost)
+    price = cost.output_price
     written = cost.output_tokens + cost.summary_output_tokens
     base = cost.input_units() + cost.summary_input_tokens + price * written
     added = sum(repair_cost(trial, r).units(cost.model, price) for r in repairs)
     return (Measurement(name=NAMES[m], value=base + m * added, level="L1") for m in MULTIPLIERS)
-
-
-def _output_price(cost: LaneCost) -> float:
-    try:
-        rates = cost.price().rates(0)
-    except NoPrice:
-        return OUTPUT_PRICE
-    return rates.output / rates.input if rates.input else OUTPUT_PRICE
 
 
 def _in_dollars(trial: Trial, repairs: list[Repair]) -> list[Measurement]:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.caches import CacheModel, cache_model, serve
-from evals.costing import LaneCost, Pricing
-from evals.metrics.cost import break_even
+from evals.costing import LaneCost, Pricing, summary_units
+from evals.metrics.cost import break_even, penalty_units
 from replay.engine import Lane, Session
 from replay.policy.base import Capacity
 from replay.policy.load import policy_from
@@ -87,11 +87,45 @@ def test_the_whole_history_under_openai() -> None:
     assert pytest.approx(10_079.6) == billed("openai-128", False).input_units()
 
 
-def test_worked_example_of_an_elision() -> None:
-    """A penalty of 4,125 units that saves 498 a step pays back after 9 steps; nothing saved never does."""
-    assert 9 == break_even(1.25 * (12_000 - 4_980 - 3_000) - 0.1 * (12_000 - 3_000), 0.1 * 4_980)
+ANTHROPIC = CacheModel(name="five minutes", read=0.1, write=1.25)
+
+
+@pytest.mark.parametrize(("write", "penalty", "steps"), [(1.25, 4_125, 9), (2.0, 7_140, 15)])
+def test_worked_example_of_an_elision(write: float, penalty: float, steps: int) -> None:
+    """Blanking 4,980 of 12,000 tokens behind 3,000 cached ones saves 498 a step: 9 steps, 15 at the hour's price."""
+    model = replace(ANTHROPIC, write=write)
+
+    assert penalty == pytest.approx(penalty_units(model, whole=12_000, taken=4_980, kept=3_000))
+    assert steps == break_even(penalty, 498)
+
+
+def test_nothing_saved_never_pays_back() -> None:
+    """A change that costs nothing has paid at once; one that saves nothing never does."""
     assert 0 == break_even(-1, 498)
     assert None is break_even(1, 0)
+
+
+def test_a_change_of_a_cold_view_is_free() -> None:
+    """When the cache has expired the whole view is written anew, so blanking only makes that cheaper."""
+    assert -1.25 * 4_980 == pytest.approx(penalty_units(ANTHROPIC, whole=12_000, taken=4_980, kept=0, cold=True))
+
+
+def test_worked_example_of_a_summary() -> None:
+    """3,000 tokens about a view of 160,000: 32,875 units where it shares the agent's prefix, 176,500 where not."""
+    shared = summary_units(160_000, 1_500, 3_000, ANTHROPIC, output_price=5.0)
+
+    assert 16_000 + 1_875 + 15_000 == 32_875 == pytest.approx(shared)
+    assert 161_500 + 15_000 == 176_500 == summary_units(160_000, 1_500, 3_000, None, output_price=5.0)
+
+
+def test_worked_example_of_a_full_compaction() -> None:
+    """160,000 cached tokens become 8,000 cached and 23,000 new: with the summary's 32,875 it pays after 4 steps."""
+    extra = penalty_units(ANTHROPIC, whole=160_000, taken=160_000 - 31_000, kept=8_000)
+    summary = summary_units(160_000, 1_500, 3_000, ANTHROPIC, output_price=5.0)
+
+    assert 13_550 == pytest.approx(extra)
+    assert 46_425 == pytest.approx(extra + summary)
+    assert 4 == break_even(extra + summary, 0.1 * (160_000 - 31_000))
 
 
 def served_units(model: CacheModel, masked: bool, gaps: list[float]) -> tuple[float, float, float]:

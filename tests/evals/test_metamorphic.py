@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ ROOMY = Capacity(window=10_000_000)
 WORDS = ("alpha_one", "beta_two", "gamma_three", "src/a.py", "lib/b.py", "4711", "return compute(alpha_one)")
 FULL = policy_from({"name": "full"})
 MASK = policy_from({"name": "mask", "stages": [{"name": "mask", "tool_results": {"use": "keep-newest", "keep": 1}}]})
+SUMMARISE = policy_from({"name": "summarise", "stages": [{
+    "name": "summary", "trigger": {"use": "message-count", "more_than": 5}, "cut": {"use": "tokens", "tail_tokens": 60}}]})
 MOVES = st.lists(st.tuples(st.sampled_from(("user", "Read", "Grep", "Bash")), st.sampled_from(WORDS)), min_size=4,
                  max_size=20)
 Moves = list[tuple[str, str]]
@@ -40,9 +43,9 @@ def session(moves: Moves) -> Session:
     return Session(transcript(moves), FixedCounter(tuple(range(7, 407))))
 
 
-def measured(made: Session, policy: Policy) -> dict[str, float | None]:
+def measured(made: Session, policy: Policy, summariser: str = "empty") -> dict[str, float | None]:
     """Every measurement of a policy's lane, losses included."""
-    trial = Trial(session=made, lane=made.replay(policy, ROOMY, "empty"), capacity=ROOMY)
+    trial = Trial(session=made, lane=made.replay(policy, ROOMY, summariser), capacity=ROOMY)
     return {m.name: m.value for m in measure_all(trial, (), True)}
 
 
@@ -74,6 +77,22 @@ def test_the_full_history_loses_nothing(moves: Moves) -> None:
 
     assert 0 == found["view_churn"]
     assert {1} >= {found[n] for n in ("evidence_retention", "edit_safety", "instruction_retention")} - {None}
+
+
+@given(MOVES)
+@settings(max_examples=40, deadline=None)
+def test_a_summary_keeps_no_less_than_none_and_no_more_than_the_full_history(moves: Moves) -> None:
+    """Evidence with empty summaries ≤ with real ones ≤ with everything in view; the ceiling bounds the real ones."""
+    made = session(moves)
+    empty, real = (measured(made, SUMMARISE, name) for name in ("empty", "extractive"))
+    whole = measured(made, FULL)["evidence_retention"]
+
+    assert (empty["evidence_retention"] is None) == (whole is None)
+    if whole is not None:
+        assert (empty["evidence_retention"] or 0) <= (real["evidence_retention"] or 0) <= whole == 1
+    if real["evidence_floor"] is not None:
+        assert empty["evidence_retention"] == pytest.approx(real["evidence_floor"])
+        assert (real["evidence_retention"] or 0) <= (real["evidence_ceiling"] or 0) + 1e-12
 
 
 @given(MOVES, MOVES)

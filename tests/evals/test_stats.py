@@ -138,6 +138,15 @@ def test_costs_are_compared_as_ratios_of_sums() -> None:
     assert 31 / 22 == pytest.approx(found.ratio)
 
 
+def test_cheap_sessions_do_not_decide_a_ratio_of_costs() -> None:
+    """Sessions of 1 and 9 that come to cost 0.9 and 4.5: 0.54 of the bill, where the mean of their ratios says 0.70."""
+    found = ratio_of_sums([0.9, 4.5], [1.0, 9.0])
+
+    assert found is not None
+    assert 0.54 == pytest.approx(found.ratio)
+    assert 0.70 == pytest.approx((0.9 / 1.0 + 4.5 / 9.0) / 2)
+
+
 def test_ratio_of_sums_needs_a_reference() -> None:
     """Nothing paid, no ratio."""
     assert ratio_of_sums([1.0, 2.0], [0.0, 0.0]) is None

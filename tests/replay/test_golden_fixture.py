@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evals.metrics.base import Trial
@@ -9,6 +11,7 @@ from evals.metrics.compaction import CompactionEvents
 from evals.metrics.integrity import Identification, Pairing
 from evals.metrics.size import Churn, ViewSize
 from replay.engine import Lane, Session, divergence
+from replay.events import Event
 from replay.policy.base import Capacity
 from replay.policy.load import policy_from
 from replay.policy.policy import Policy
@@ -132,6 +135,29 @@ def test_churn(session: Session) -> None:
     assert pytest.approx(sum(shares) / 4) == masked["view_churn"]
     assert 0 == whole["view_churn"]
     assert 5 == masked["distinct_views"] == whole["distinct_views"]
+
+
+def test_worked_example_of_a_compaction(session: Session) -> None:
+    """From 184,915 to 28,617 tokens: 0.155 of what was there, effective in a window of 200,000."""
+    lane = session.replay(full(), ROOMY)
+    event = Event(kind="full", step=3, stage="summary", reason="due", tokens_before=184_915, tokens_after=28_617)
+    views = tuple(v._replace(events=(event,) if v.step == 3 else ()) for v in lane.views)
+    found = measured(session, replace(lane, views=views), Capacity(window=200_000))
+
+    assert 0.155 == pytest.approx(found["compaction_ratio"], abs=5e-4)
+    assert 184_915 - 28_617 == found["compaction_gain_tokens"]
+    assert 1 == found["compactions_effective"] == found["compactions_planned"]
+    assert (0, 0) == (found["compactions_futile"], found["compactions_thrashing"])
+
+
+def test_compactions_within_three_steps_thrash(session: Session) -> None:
+    """Of compactions at steps 1, 2 and 5 the second follows at once and the third just in time."""
+    lane = session.replay(full(), ROOMY)
+    steps = {n: Event(kind="full", step=n, stage="s", reason="due", tokens_before=100, tokens_after=99) for n in (1, 2, 5)}
+    views = tuple(v._replace(events=(steps[v.step],) if v.step in steps else ()) for v in lane.views)
+    found = measured(session, replace(lane, views=views))
+
+    assert (2, 0) == (found["compactions_thrashing"], found["compactions_effective"])
 
 
 def test_events_name_what_was_blanked(session: Session) -> None:

@@ -27,6 +27,7 @@ from evals.loss_tables import WORST_COLUMNS, worst_rows
 from evals.markup import Html, escaped, joined, tag
 from evals.palette import colour_of, dash_of
 from evals.report import write_atomically
+from evals.strata_tables import STRATA_COLUMNS, STRATA_SAID, STRATA_TITLE, strata_line, strata_rows
 from evals.svg import Bar, Line, bars, lines
 from replay.policy.load import RECORDED
 
@@ -56,7 +57,7 @@ def page(summary: Mapping[str, Any], run: Path | None = None) -> str:
                tag("title", "Rewindow: policies compared"), tag("style", Html(style)))
     body = tag("body", tag("main", tag("h1", "Policies compared"), _facts(summary), *_advice(summary),
                            *_leaderboard(summary), *_losses(summary),
-                           *_pairs(summary), *_curves(summary, run), *_sessions(summary)))
+                           *_pairs(summary), *_strata(summary), *_curves(summary, run), *_sessions(summary)))
     return "<!doctype html>\n" + tag("html", head, body, lang="en") + "\n"
 
 
@@ -131,6 +132,14 @@ def _pairs(summary: Mapping[str, Any]) -> Iterator[Html]:
         return
     yield tag("p", "Mean paired differences per session. An interval that holds 0 shows no difference.", class_="lead")
     yield _table(["policy", "measurement", *PAIR_COLUMNS], rows)
+
+
+def _strata(summary: Mapping[str, Any]) -> Iterator[Html]:
+    rows = strata_rows(summary)
+    if rows:
+        yield tag("h2", STRATA_TITLE)
+        yield tag("p", f"{STRATA_SAID} {strata_line(summary) or ''}", class_="lead")
+        yield tag("details", tag("summary", f"{len(rows):,} differences by stratum"), _table(STRATA_COLUMNS, rows))
 
 
 def _curves(summary: Mapping[str, Any], run: Path | None) -> Iterator[Html]:

@@ -13,6 +13,7 @@ from typing import Any
 from evals.commands.leaderboard import cell
 from evals.leaderboard import HEADLINES
 from evals.loss_tables import WORST_COLUMNS, worst_rows
+from evals.strata_tables import STRATA_COLUMNS, STRATA_SAID, STRATA_TITLE, strata_rows
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -60,6 +61,8 @@ def _parts(summary: Mapping[str, Any]) -> Sequence[str]:
     advised = f"{advice['policy'] or 'none'}: {advice['why']}"
     parts = ["# Policies compared", _escape(head), _leaderboard_table(summary),
              f"## Against {_escape(summary['baseline'])}", _pair_table(summary), "## Recommendation", _escape(advised)]
+    if strata := strata_rows(summary):
+        parts += [f"## {STRATA_TITLE}", _escape(STRATA_SAID), _markdown(STRATA_COLUMNS, strata)]
     if worst := worst_rows(summary, per_policy=10):
         parts += ["## Worst losses", _markdown(WORST_COLUMNS, worst)]
     if summary["warnings"]:

@@ -33,6 +33,8 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     for part in _losses(summary):
         screen.print(part)
     screen.print(_pairs(summary))
+    for part in _strata(summary):
+        screen.print(part)
     for line in (*_calibration(summary["sessions"]), *_reprojection(summary["reprojection"])):
         screen.print(literal(line))
     for line in outcome_lines(summary.get("outcomes", {})):
@@ -128,6 +130,19 @@ def _pairs(summary: Mapping[str, Any]) -> Any:
              str(r["n"]), cell(r["metric"], r["mde"])) for r in summary["pairs"] if r["metric"] in _PAIRED]
     return table(("policy", "measurement", "difference", "95 %", "p (Holm)", "pairs", "detectable"), rows,
                  f"Paired against {summary['baseline']}", left=2)
+
+
+def _strata(summary: Mapping[str, Any]) -> Iterator[Any]:
+    """Whether effects hang on the mixture of sessions, and those whose sign does; `rewindow report` has them all."""
+    from evals.strata_tables import STRATA_COLUMNS, STRATA_TITLE, strata_line, strata_rows
+
+    line = strata_line(summary)
+    if line is None:
+        return
+    turned = strata_rows(summary, only_reversed=True)
+    if turned:
+        yield table(STRATA_COLUMNS, turned, f"{STRATA_TITLE}: the sign hangs on their mixture", left=3)
+    yield literal(line)
 
 
 def _signed(metric: str, value: float) -> str:

@@ -45,7 +45,8 @@ class Retention:
 def _shares(tally: Tally) -> Iterable[Measurement]:
     by_fate = tally.shares()
     # Parts of one that are rounded apart may add up to a hair more than one.
-    values = [min(1.0, by_fate[VERBATIM] + by_fate[SUMMARY]), tally.scale.by_step(tally.kept), tally.unweighted(), *by_fate]
+    held = min(1.0, by_fate[VERBATIM] + by_fate[SUMMARY])
+    values = [held, tally.scale.by_step(tally.kept), tally.unweighted(), *by_fate]
     yield from (Measurement(name=n, value=v) for n, v in zip(SHARES, values, strict=True))
     for name, value in tally.scale.splits(tally.kept).items():
         reason = "nothing of this sort was needed" if value is None else None

@@ -97,9 +97,13 @@ class PrefixCache:
     def request(self, view: View, time: float | None) -> Served:
         """Bill the next view, sent at a time in seconds (None: unknown, taken as at once after the one before)."""
         now = self._now(time)
+        held = len(self._links) - 1
         common = self._take(view)
         total = float(view.figure.tokens)
         found = self._find(common, now) if self._last_request is not None else None
+        if edits_cache(view) and self._fresh(self._last_request, now):
+            # The same messages stand in front as in the request before, some in another form.
+            found = max(found or 0, held)
         hit = 0.0 if found is None else min(total, self._billed[found])
         hit = self._rounded(hit) * self._model.hit_probability
         self._keep(common, now, total)
@@ -155,6 +159,12 @@ class PrefixCache:
             self._used.update(dict.fromkeys(self._links[common:], now))
         # Every request marks the end of the system prompt and its own end.
         self._used[self._links[0]] = self._used[self._links[-1]] = now
+
+
+def edits_cache(view: View) -> bool:
+    """Whether all that changed in a view since the one before was changed in the provider's own cache."""
+    changes = [e.keeps_cache for e in view.events if e.kind in ("full", "micro", "clear")]
+    return bool(changes) and all(changes)
 
 
 def serve(views: Iterable[tuple[View, float | None]], model: CacheModel, overhead: float,

@@ -64,6 +64,8 @@ class Event(NamedTuple):
     """A change that did not make the window smaller."""
     faults: tuple[str, ...] = ()
     """Mistakes of the imitated harness that showed here, as `SENTENCES` names them."""
+    keeps_cache: bool = False
+    """The provider made the change in its own cache, which stays warm behind it."""
     attempts: int = 1
     """Times the refused request was sent."""
 
@@ -95,7 +97,7 @@ class Event(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Plain data, without the summary's text."""
         keys = ("kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold", "tokens_before",
-                "tokens_after", "summariser", "summary_input_tokens", "checkpoint", "futile", "attempts",
+                "tokens_after", "summariser", "summary_input_tokens", "checkpoint", "futile", "keeps_cache", "attempts",
                 "gain", "sentence")
         lists = {"dropped": list(self.dropped), "summarised": list(self.summarised), "elided": list(self.elided),
                  "faults": list(self.faults)}

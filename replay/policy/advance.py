@@ -260,7 +260,7 @@ def _event(stage: Stage, decision: Decision, moment: Moment, done: Compacted, re
                  tokens_before=before, tokens_after=after, dropped=done.dropped, summarised=done.summarised,
                  elided=done.elided, added=done.added, summariser=done.summariser,
                  summary_input_tokens=done.input_tokens, faults=(*_stale(stage, moment, reactive), *done.faults),
-                 checkpoint=done.checkpoint, futile=after >= before)
+                 checkpoint=done.checkpoint, futile=after >= before, keeps_cache=stage.keeps_cache)
 
 
 def _stale(stage: Stage, moment: Moment, reactive: bool) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from evals.caches import CacheModel, cache_model, serve
 from evals.costing import LaneCost, Pricing, summary_units
 from evals.metrics.cost import break_even, penalty_units
 from replay.engine import Lane, Session
+from replay.errors import ConfigError
 from replay.policy.base import Capacity
 from replay.policy.load import policy_from
 from replay.policy.policy import Policy
@@ -33,10 +34,10 @@ def golden() -> Transcript:
     return script.say("Fixed.").build()
 
 
-def policy(masked: bool) -> Policy:
+def policy(masked: bool, keeps_cache: bool = False) -> Policy:
     """Every message, or every tool result but the newest as a stub of ten tokens."""
     rule = {"use": "keep-newest", "keep": 1, "placeholder": {"text": STUB}}
-    stages = [{"name": "mask", "tool_results": rule}] if masked else []
+    stages = [{"name": "mask", "tool_results": rule, "keeps_cache": keeps_cache}] if masked else []
     return policy_from({"name": "mask" if masked else "full", "layers": [OVERHEAD], "stages": stages})
 
 
@@ -72,6 +73,26 @@ def test_golden_cost_of_each_step(cache: str, masked: bool, steps: tuple[float, 
 def test_golden_cache_hits(cache: str, masked: bool, hits: tuple[int, ...]) -> None:
     """What the cache serves: only the first entry outlives masking; OpenAI rounds down to steps of 128."""
     assert hits == tuple(s.read for s in billed(cache, masked).served)
+
+
+@pytest.mark.parametrize("cache", ["ideal-prefix", "anthropic-bp"])
+def test_edits_in_the_providers_cache_break_no_prefix(cache: str) -> None:
+    """Masked by the provider in its own cache, each request reads all but what came in since the one before."""
+    session = Session(golden(), FixedCounter(SIZES, {STUB: 10}))
+    lane = session.replay(policy(True, keeps_cache=True), ROOMY)
+    served = LaneCost(session, lane, Pricing(cache=cache)).served
+
+    # 1,000 of overhead and the prompt; then call and result of the newest round come in, older results are 10.
+    assert [0, 1200, 1200 + 50 + 10, 1200 + 60 + 50 + 10, 1200 + 120 + 60 + 10] == [s.read for s in served]
+    assert [True, True, True] == [e.keeps_cache for e in lane.events]
+
+
+def test_a_cut_cannot_keep_the_cache() -> None:
+    """A stage that cuts and claims to edit the provider's cache is refused with its name."""
+    stage = {"name": "cut", "cut": {"use": "messages"}, "keeps_cache": True}
+
+    with pytest.raises(ConfigError, match=r"stages\.cut\.keeps_cache"):
+        policy_from({"name": "p", "stages": [stage]})
 
 
 @pytest.mark.parametrize(("cache", "percent"), [("ideal-prefix", 11.8), ("anthropic-bp", 8.5), ("openai-128", 13.0)])

@@ -51,8 +51,11 @@ def to_spec(value: Any) -> dict[str, Any]:
         current = getattr(value, field.name)
         if not _required(field) and current == _default(field):
             continue
-        kind = field.metadata.get("part")
-        spec[field.name] = part_spec(kind, current) if kind else _plain(current)
+        kind, kinds = field.metadata.get("part"), field.metadata.get("parts")
+        if kinds:
+            spec[field.name] = [part_spec(kinds, part) for part in current]
+        else:
+            spec[field.name] = part_spec(kind, current) if kind else _plain(current)
     return spec
 
 
@@ -108,6 +111,11 @@ def _value(field: dataclasses.Field[Any], hint: Any, value: Any, where: str, key
     kind = field.metadata.get("part")
     if kind:
         return part(kind, value, where, key)
+    kinds = field.metadata.get("parts")
+    if kinds:
+        if not isinstance(value, (list, tuple)):
+            raise ConfigError(where, key, f"expected a list of tables with `use`, found {value!r}")
+        return tuple(part(kinds, entry, where, f"{key}[{i}]") for i, entry in enumerate(value))
     return _typed(hint, value, where, key)
 
 

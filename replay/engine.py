@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from replay.blocks import Text
 from replay.collector import paused
 from replay.events import Event
 from replay.fingerprint import Chain, Print
@@ -138,8 +137,9 @@ class Session:
         same_harness = policy.harness in (self.transcript.format, self.transcript.extra.get("harness"))
         writer = (summariser(summariser_name, self.transcript.compactions) if isinstance(summariser_name, str)
                   else summariser_name)
+        head = tuple(layer.inserted(capacity) for layer in policy.layers)
         setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure, summariser=writer,
-                          head=_layers(policy), billed=same_harness, refusals=refusals)
+                          head=head, billed=same_harness, refusals=refusals)
         with paused():
             views, ended = self._views(setting)
         return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended,
@@ -215,10 +215,3 @@ def _status(ended: int | None, step: int) -> Status:
     if ended is None or step < ended:
         return "sent"
     return "refused" if step == ended else "unreached"
-
-
-def _layers(policy: Policy) -> tuple[Inserted, ...]:
-    return tuple(Inserted(kind="injected", tokens=layer.tokens, label=layer.name, message=Message(
-        index=-1, role="system", origin="injected", detail=layer.name,
-        blocks=(Text(text=layer.text or f"[{layer.name}: {layer.tokens or 0} tokens, text not modelled]"),)))
-        for layer in policy.layers)

@@ -91,6 +91,8 @@ class State(NamedTuple):
     """Why the last due change was not made; the same reason is not reported again at every step."""
     failures: int = 0
     """Compactions in a row that failed, as the stages' `accept` and `ineffective_below` say."""
+    failed_at: float | None = None
+    """When the last compaction failed, by the session's times in seconds; None: never, or not known."""
     ended: int | None = None
     """Step at which the run ended because a request stayed refused."""
 
@@ -218,6 +220,9 @@ def _run_stages(state: State, arrived: Arrived, setting: Setting, scopes: tuple[
         if stage.breaker and state.failures >= stage.breaker:
             last = Decision(stage=stage.name, fires=False, reason="breaker_open")
             continue
+        if stage.cooldown_minutes and _cools(state, stage, setting.log):
+            last = Decision(stage=stage.name, fires=False, reason="cooling_down")
+            continue
         decision = stage.trigger.decide(stage.name, stage.measure.tokens(moment), moment)
         last = decision if last is None or decision.fires else last
         if decision.fires:
@@ -236,13 +241,26 @@ def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting
         if decision.reason == "always" or (why == state.skipped and not reactive):
             return state
         events.append(Event.skipped(moment.step, decision, done.reason, reactive))
-        return state._replace(skipped=why, failures=state.failures + (done.reason in FAILURES))
+        if done.reason not in FAILURES:
+            return state._replace(skipped=why)
+        return state._replace(skipped=why, failures=state.failures + 1, failed_at=_now(state, setting.log))
     event = _event(stage, decision, moment, done, reactive)
     events.append(event)
     count = state.compactions + (1 if stage.cut else 0)
     checkpoint = moment.window.end if stage.cut else state.checkpoint
     return state._replace(window=done.window, told=state.told._replace(stale=True), compactions=count,
                           checkpoint=checkpoint, skipped="", failures=_failures(state, stage, event))
+
+
+def _cools(state: State, stage: Stage, log: Log) -> bool:
+    """Whether a stage failed so short a time ago that it is not tried."""
+    now = _now(state, log)
+    return state.failed_at is not None and now is not None and now - state.failed_at < 60 * stage.cooldown_minutes
+
+
+def _now(state: State, log: Log) -> float | None:
+    """The time of the newest message; None where it has none."""
+    return log.messages[state.window.end - 1].time if state.window.end else None
 
 
 def _failures(state: State, stage: Stage, event: Event) -> int:

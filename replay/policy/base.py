@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from replay.errors import ConfigError
 from replay.log import Log
 from replay.transcript import Message
-from replay.window import Inserted, Item, Mark, Span, Window
+from replay.window import Inserted, Item, Mark, Rendering, Span, Window
 
 
 def check(part: object, name: str, holds: bool, expected: str) -> None:
@@ -191,6 +191,8 @@ class SummaryRequest:
     """Length of the log at this moment."""
     sections: tuple[str, ...] = ()
     """Section names of the imitated harness, in order."""
+    form: Rendering | None = None
+    """How the summariser sees messages; None: as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

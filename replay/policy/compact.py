@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 from replay.policy.base import Cut, Moment, Refusal, Remarked, Summariser, Summary, SummaryRequest
 from replay.policy.policy import Stage
 from replay.policy.summarising import summarised
-from replay.window import Inserted, Item, Span, Window, merged, spans_after, spans_before, spoken_for
+from replay.window import (
+    Inserted,
+    Item,
+    Mark,
+    Rendering,
+    Span,
+    Window,
+    merged,
+    spans_after,
+    spans_before,
+    spoken_for,
+)
 
 FAILURES = ("summary_unavailable", "summary_inflated")
 """Refusals for which a summary was asked in vain."""
@@ -54,7 +65,7 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     source = _input(stage, moment, cut)
     previous = moment.window.summaries() if stage.merge_previous and cut.base == "window" else ()
     request = SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
-                             end=moment.window.end, sections=stage.sections)
+                             end=moment.window.end, sections=stage.sections, form=stage.summary_form)
     request, summary = _asked(stage, request, cut, summariser)
     source = request.spans
     if summary is None:
@@ -68,7 +79,7 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
         return Refusal("summary_inflated")
     dropped = _lost(moment, items)
     return Compacted(window=window, added=inserted, summariser=summary.by,
-                     input_tokens=_input_tokens(moment, source, request.previous),
+                     input_tokens=_input_tokens(moment, source, request.previous, stage.summary_form),
                      dropped=dropped, faults=_faults(cut, dropped, previous, summary),
                      summarised=tuple(i for i in _indices(gone) if _inside(i, source)),
                      checkpoint=f"checkpoint-{number}")
@@ -133,9 +144,11 @@ def _indices(spans: tuple[Span, ...]) -> Iterator[int]:
     return (i for span in spans for i in range(span.start, span.stop))
 
 
-def _input_tokens(moment: Moment, source: tuple[Span, ...], previous: tuple[Inserted, ...]) -> int:
+def _input_tokens(moment: Moment, source: tuple[Span, ...], previous: tuple[Inserted, ...],
+                  form: Rendering | None) -> int:
     """Counted tokens of what the summariser reads: the source as the window shows it, and earlier summaries."""
     log, marks = moment.log, moment.window.marks
+    marks = marks if form is None else (*marks, Mark(form, 0, moment.window.end))
     read = sum(log.item_size(span, marks, log.tokens) for span in source)
     return read + sum(log.inserted_size(item, log.tokens) for item in previous)
 

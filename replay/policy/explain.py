@@ -26,6 +26,12 @@ def explain(policy: Policy) -> Iterator[str]:
     if policy.ingest is not None:
         form = own_words(policy.ingest) or f"in the form of {type(policy.ingest).__name__}"
         yield f"every message enters the window {form}"
+    if policy.layers:
+        yield f"in front of every view stand {', '.join(layer.words() for layer in policy.layers)}"
+    if policy.reinjection is not None:
+        yield f"every view holds besides {own_words(policy.reinjection) or type(policy.reinjection).__name__}"
+    if policy.output_reserve:
+        yield f"kept free for the answer: {policy.output_reserve:,} tokens"
     if policy.window:
         yield f"own default window: {policy.window:,} tokens"
     if policy.reload is not None:
@@ -100,6 +106,7 @@ def _what(stage: Stage) -> str:
     merged = "" if stage.merge_previous else ", from the raw log each time"
     split = ", the beginning of a turn that is cut apart from it" if stage.split_turn else ""
     behind = ", with lists of the files that were read and changed" if isinstance(stage.appendix, FileLists) else ""
+    behind += f"; the summariser reads them {own_words(stage.summary_form)}" if stage.summary_form is not None else ""
     behind += f"; {stage.input_limit.words()}" if stage.input_limit is not None else ""
     place = own_words(stage.replacement)
     return f"{_cut(stage.cut)}; {source} is summarised{merged}{split}{behind}{f'; {place}' if place else ''}"
@@ -115,6 +122,8 @@ def _limits(stage: Stage) -> Iterator[str]:
         yield f"; a gain of less than {stage.ineffective_below:.0%} counts as a failure"
     if stage.breaker:
         yield f"; after {stage.breaker} failures in a row it is not tried any more"
+    if stage.cooldown_minutes:
+        yield f"; after a failure it is not tried for {stage.cooldown_minutes:g} minutes"
     if stage.keeps_cache:
         yield "; the provider's cache stays warm"
 

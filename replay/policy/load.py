@@ -110,7 +110,23 @@ def _policy_file(name: str) -> Path:
 def _from_file(path: Path) -> tuple[dict[str, Any], str]:
     table = _parse(path)
     table.setdefault("name", path.stem)
+    for number, layer in enumerate(_layers(table)):
+        if "file" in layer:
+            layer["text"] = _text(path.parent / str(layer.pop("file")), f"{path}: layers[{number}].file")
     return table, str(path) if path.parent != PRESET_FOLDER else f"preset {path.stem}"
+
+
+def _layers(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = table.get("layers")
+    return [layer for layer in found if isinstance(layer, dict)] if isinstance(found, list) else []
+
+
+def _text(path: Path, where: str) -> str:
+    """The text of a file that a policy names. Raises ConfigError."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigError(where, "", f"cannot be read: {error.strerror or error}") from error
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from replay.policy.observations import OBSERVATION_RENDERINGS, OBSERVATION_RULES
 from replay.policy.reactive import REACTIVE_RULES
 from replay.policy.reinjection import REINJECTIONS
 from replay.policy.renderings import MORE_RENDERINGS
+from replay.policy.renderings_caps import CAPS, IMAGE_RULES
 from replay.policy.renderings_reload import RELOADED
 from replay.policy.replacements import REPLACEMENTS
 from replay.policy.restored import RESTORED
@@ -53,9 +54,9 @@ PARTS: Mapping[str, Mapping[str, type]] = {
     "cut": {**CUTS, **FORWARD_CUTS, **KEPT_CUTS, **TURN_CUTS, **SHARE_CUTS, **HEAD_TAIL_CUTS, **LANGCHAIN_CUTS,
             **GROWING_CUTS, **CLINE_CUTS, **ESSENTIAL_CUTS, **CHECKPOINT_CUTS},
     "tool_results": {**TOOL_RESULT_RULES, **TOOL_RULES, **LANGCHAIN_TOOL_RULES, **CLEARING_RULES, **FILE_RULES,
-                     **OBSERVATION_RULES},
+                     **OBSERVATION_RULES, **IMAGE_RULES},
     "rendering": {**RENDERINGS, **MORE_RENDERINGS, **RELOADED, **HEAD_TAIL_RENDERINGS, **CLEARING_RENDERINGS,
-                  **FILE_RENDERINGS, **OBSERVATION_RENDERINGS},
+                  **FILE_RENDERINGS, **OBSERVATION_RENDERINGS, **CAPS},
     "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS, **ATTACHMENTS, **HEAD_TAIL_REPLACEMENTS,
                     **RESTORED, **ANSWERED, **CLINE_REPLACEMENTS, **CHECKPOINTS},
     "appendix": {**APPENDICES, **CLINE_APPENDICES},

@@ -8,6 +8,7 @@ from typing import Literal
 
 from replay.policy.base import Appendix, CutRule, Measure, Reinjection, Replacement, ToolResultRule, Trigger
 from replay.policy.input_limit import InputLimit
+from replay.policy.layers import Layer
 from replay.policy.measures import Estimated
 from replay.policy.reactive import ForceStage, GiveUp
 from replay.policy.replacements import SummaryMessage
@@ -26,16 +27,6 @@ Proof = Literal["wire", "code", "examples", "write-up", "baseline"]
 
 def _part(kind: str) -> dict[str, str]:
     return {"part": kind}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """Something in front of the history that is the same in every view: by text, or by size alone."""
-
-    name: str
-    text: str = ""
-    tokens: int | None = None
-    """Counted size; None: the text is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +67,8 @@ class Stage:
     """What the summariser reads: what is cut, or the whole view with the tail that stays."""
     input_limit: InputLimit | None = None
     """How much of that it reads; None: everything."""
+    summary_form: Rendering | None = field(default=None, metadata=_part("rendering"))
+    """The form in which the summariser reads messages, e.g. tool results cut to a size; None: as they are."""
     summary_chars: int = 0
     """A summary with more characters is cut; 0: never."""
     keeps_cache: bool = False
@@ -90,6 +83,8 @@ class Stage:
     """A compaction that gains less than this share of the window counts as a failure although it is carried out."""
     breaker: int = 0
     """After so many failures in a row the stage is not tried any more; 0: no breaker."""
+    cooldown_minutes: float = 0.0
+    """After a failure the stage is not tried for so long, by the times that the session records."""
     skip_if_current: bool = False
     """No check while the log is as long as at the stage's last compaction."""
     excludes_later: bool = False

@@ -31,6 +31,11 @@ class SessionMemory:
         """Refuse a negative number."""
         check(self, "chars", self.chars >= 0, "0 or more characters")
 
+    def words(self) -> str:
+        """What is put into every view, in words."""
+        on = "" if self.enabled else " (switched off)"
+        return f"a session memory of goal, decisions, failures and completed work, at most {self.chars:,} characters{on}"
+
     def messages(self, moment: Moment) -> tuple[Message, ...]:
         """The memory message; none while it is switched off or nothing has happened."""
         if not self.enabled or moment.window.end <= moment.floor:

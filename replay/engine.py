@@ -20,7 +20,7 @@ from replay.policy.policy import Policy
 from replay.policy.summarisers import summariser
 from replay.tokens.calibrated import Calibration, Figure, Gauge, fit
 from replay.tokens.counter import MessageCounter
-from replay.transcript import Message, Step, Transcript
+from replay.transcript import Step, Transcript
 from replay.window import Inserted, Window
 
 LaneKind = Literal["recorded", "re-projected", "alternative"]

@@ -26,6 +26,10 @@ SENTENCES: Mapping[str, str] = MappingProxyType({
     "nothing_summarised": "Nothing of what was cut fits the limit of the summary call: no model is asked, and a fixed "
                           "sentence stands for all of it.",
     "stale_usage": "The usage that decided was reported for the window before its last change, so it is too high.",
+    "summary_unavailable": "No summary could be had, so nothing was changed.",
+    "summary_inflated": "The summary would have been larger than what it stands for, so nothing was changed.",
+    "breaker_open": "The policy failed several times in a row at this, so it does not try again in this session.",
+    "cooling_down": "The policy failed at this a short while ago, so it waits before it tries again.",
     "not_loaded": "A new process of the harness did not load these messages.",
 })
 """Reasons that a person may not understand by themselves, in a sentence."""

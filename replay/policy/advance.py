@@ -6,7 +6,7 @@ No clock, no network, no file, no randomness: the same input gives the same outp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -217,13 +217,10 @@ def _run_stages(state: State, arrived: Arrived, setting: Setting, scopes: tuple[
         if stage.skip_if_current and state.checkpoint == state.window.end:
             last = Decision(stage=stage.name, fires=False, reason="checkpoint_current")
             continue
-        if stage.breaker and state.failures >= stage.breaker:
-            last = Decision(stage=stage.name, fires=False, reason="breaker_open")
-            continue
-        if stage.cooldown_minutes and _cools(state, stage, setting.log):
-            last = Decision(stage=stage.name, fires=False, reason="cooling_down")
-            continue
         decision = stage.trigger.decide(stage.name, stage.measure.tokens(moment), moment)
+        if decision.fires and state.failures:
+            decision = _blocked(state, stage, decision, setting.log)
+            state = _said(state, decision, moment, events)
         last = decision if last is None or decision.fires else last
         if decision.fires:
             state = _act(state, stage, decision, moment, setting, events)
@@ -237,13 +234,11 @@ def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting
     """Carry out a stage; a refusal to act is an event of its own where a compaction was due."""
     done = compact(stage, moment, setting.summariser, state.compactions + 1) if stage.cut else elide(stage, moment)
     if isinstance(done, Refusal):
-        why = f"{stage.name}: {done.reason}"
-        if decision.reason == "always" or (why == state.skipped and not reactive):
+        if done.reason in FAILURES:
+            state = state._replace(failures=state.failures + 1, failed_at=_now(state, setting.log))
+        if decision.reason == "always":
             return state
-        events.append(Event.skipped(moment.step, decision, done.reason, reactive))
-        if done.reason not in FAILURES:
-            return state._replace(skipped=why)
-        return state._replace(skipped=why, failures=state.failures + 1, failed_at=_now(state, setting.log))
+        return _skipped(state, decision, done.reason, moment, events, reactive)
     event = _event(stage, decision, moment, done, reactive)
     events.append(event)
     count = state.compactions + (1 if stage.cut else 0)
@@ -252,10 +247,29 @@ def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting
                           checkpoint=checkpoint, skipped="", failures=_failures(state, stage, event))
 
 
-def _cools(state: State, stage: Stage, log: Log) -> bool:
-    """Whether a stage failed so short a time ago that it is not tried."""
-    now = _now(state, log)
-    return state.failed_at is not None and now is not None and now - state.failed_at < 60 * stage.cooldown_minutes
+def _skipped(state: State, decision: Decision, reason: str, moment: Moment, events: list[Event],
+             reactive: bool = False) -> State:
+    """Report a due change that is not made; not again while the reason stays the same."""
+    why = f"{decision.stage}: {reason}"
+    if why == state.skipped and not reactive:
+        return state
+    events.append(Event.skipped(moment.step, decision, reason, reactive))
+    return state._replace(skipped=why)
+
+
+def _blocked(state: State, stage: Stage, decision: Decision, log: Log) -> Decision:
+    """The decision of a stage that failed before: its breaker may be open, or it cools down."""
+    now, last = _now(state, log), state.failed_at
+    if stage.breaker and state.failures >= stage.breaker:
+        return replace(decision, fires=False, reason="breaker_open")
+    if stage.cooldown_minutes and now is not None and last is not None and now - last < 60 * stage.cooldown_minutes:
+        return replace(decision, fires=False, reason="cooling_down")
+    return decision
+
+
+def _said(state: State, decision: Decision, moment: Moment, events: list[Event]) -> State:
+    """The state after a blocked stage was reported."""
+    return state if decision.fires else _skipped(state, decision, decision.reason, moment, events)
 
 
 def _now(state: State, log: Log) -> float | None:

@@ -23,6 +23,20 @@ def explain(policy: Policy) -> Iterator[str]:
     yield f"{policy.name}: {policy.summary}"
     if policy.harness:
         yield f"imitates {policy.harness} {policy.version} (proof: {policy.proof})"
+    yield from _around(policy)
+    for number, stage in enumerate(policy.stages, 1):
+        yield f"{number}. {stage.name}: {_when(stage)}, {_what(stage)}{''.join(_limits(stage))}."
+    if not policy.stages and policy.ingest is None:
+        yield "No stage: the window only grows."
+    yield _reactive(policy)
+    for note in policy.notes:
+        yield f"note: {note}"
+    for entry in policy.explained:
+        yield f"differs from captures ({entry.scenario}): {entry.reason}"
+
+
+def _around(policy: Policy) -> Iterator[str]:
+    """What shapes the window besides the stages."""
     if policy.ingest is not None:
         form = own_words(policy.ingest) or f"in the form of {type(policy.ingest).__name__}"
         yield f"every message enters the window {form}"
@@ -37,15 +51,6 @@ def explain(policy: Policy) -> Iterator[str]:
     if policy.reload is not None:
         which = {"since": "what came since", "pending": "the results that were pending at"}[policy.reload_of]
         yield f"a new process loads {which} the last compaction {own_words(policy.reload) or 'in another form'}"
-    for number, stage in enumerate(policy.stages, 1):
-        yield f"{number}. {stage.name}: {_when(stage)}, {_what(stage)}{''.join(_limits(stage))}."
-    if not policy.stages and policy.ingest is None:
-        yield "No stage: the window only grows."
-    yield _reactive(policy)
-    for note in policy.notes:
-        yield f"note: {note}"
-    for entry in policy.explained:
-        yield f"differs from captures ({entry.scenario}): {entry.reason}"
 
 
 def _when(stage: Stage) -> str:
@@ -78,7 +83,8 @@ def _trigger(trigger: Any, measured: str) -> str:
         return f"when the window holds more than {trigger.more_than} messages"
     words = own_words(trigger)
     if words:
-        return words.replace("the measure", measured)
+        return words.replace("the measure reaches", f"{measured} reach").replace("the measure exceeds",
+                                                                                 f"{measured} exceed")
     return "always" if isinstance(trigger, Always) else f"as {type(trigger).__name__} decides"
 
 

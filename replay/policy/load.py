@@ -56,8 +56,8 @@ def policy_from(table: Mapping[str, Any], where: str = "policy") -> Policy:
         if (stage.cut is None) == (stage.tool_results is None):
             raise ConfigError(where, f"stages.{stage.name}", "a stage needs either a cut or a tool_results rule")
         if stage.keeps_cache and stage.tool_results is None:
-            raise ConfigError(where, f"stages.{stage.name}.keeps_cache", "only a stage with a tool_results rule can edit "
-                                                                         "the provider's cache")
+            raise ConfigError(where, f"stages.{stage.name}.keeps_cache",
+                              "only a stage with a tool_results rule can edit the provider's cache")
     cutting = [stage.name for stage in made.stages if stage.cut is not None]
     if made.reactive.stage and made.reactive.stage not in cutting:
         raise ConfigError(where, "reactive.stage", f"no stage with a cut is called {made.reactive.stage!r}; "

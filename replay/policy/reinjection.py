@@ -34,7 +34,8 @@ class SessionMemory:
     def words(self) -> str:
         """What is put into every view, in words."""
         on = "" if self.enabled else " (switched off)"
-        return f"a session memory of goal, decisions, failures and completed work, at most {self.chars:,} characters{on}"
+        what = "a session memory of goal, decisions, failures and completed work"
+        return f"{what}, at most {self.chars:,} characters{on}"
 
     def messages(self, moment: Moment) -> tuple[Message, ...]:
         """The memory message; none while it is switched off or nothing has happened."""

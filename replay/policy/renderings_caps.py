@@ -1,4 +1,4 @@
-"""Forms that cap what a message brings in: results by lines and bytes, diagnostics, images; and several forms at once."""
+"""Forms that cap what a message brings in: results by lines and bytes, diagnostics, images; several forms at once."""
 
 from __future__ import annotations
 
@@ -97,6 +97,8 @@ def _fitting(lines: list[str], most: int, size: int, tail: bool = False) -> list
 
 def _joined(head: str, mark: str, tail: str) -> str:
     """The pieces on lines of their own."""
+    if not mark:
+        return head + tail
     before = "" if not head or head.endswith("\n") or mark.startswith("\n") else "\n"
     return f"{head}{before}{mark}{chr(10) if tail else ''}{tail}"
 
@@ -105,7 +107,7 @@ def _joined(head: str, mark: str, tail: str) -> str:
 class CappedDiagnostics:
     """Keeps the first diagnostics that a tool appends to its result, line by line, and says how many more there were.
 
-    Imitates Decode, whose editing tools append at most ten errors. A line is a diagnostic where it holds one of `signs`.
+    Imitates Decode, whose editing tools append at most ten errors. A line with one of the `signs` is a diagnostic.
     """
 
     most: int = 10
@@ -218,7 +220,7 @@ class Images:
 
 
 IMAGES = Images()
-IMAGE_RULES: Mapping[str, type] = {"keep-images": KeepImages}
+IMAGE_RULES: Mapping[str, type] = {"newest-images": KeepImages}
 CAPS: Mapping[str, type] = {"capped": Capped, "diagnostics": CappedDiagnostics, "no-images": NoImages,
                             "each-of": EachOf}
 """Names for `use = …` in the tables of these kinds."""

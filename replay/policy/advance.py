@@ -6,7 +6,7 @@ No clock, no network, no file, no randomness: the same input gives the same outp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -261,9 +261,9 @@ def _blocked(state: State, stage: Stage, decision: Decision, log: Log) -> Decisi
     """The decision of a stage that failed before: its breaker may be open, or it cools down."""
     now, last = _now(state, log), state.failed_at
     if stage.breaker and state.failures >= stage.breaker:
-        return replace(decision, fires=False, reason="breaker_open")
+        return decision._replace(fires=False, reason="breaker_open")
     if stage.cooldown_minutes and now is not None and last is not None and now - last < 60 * stage.cooldown_minutes:
-        return replace(decision, fires=False, reason="cooling_down")
+        return decision._replace(fires=False, reason="cooling_down")
     return decision
 
 

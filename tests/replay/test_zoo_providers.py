@@ -322,7 +322,7 @@ def test_settings_that_cannot_be_meant_are_refused(make: Any, key: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "words"), [
-    ("claude-code", "reported input and output tokens of the last call plus an estimate of what came since reaches 13,000"),
+    ("claude-code", "reported input and output tokens of the last call plus an estimate of what came since reach 13,000"),
     ("claude-code", "after 3 failures in a row"), ("claude-code-session-memory", "5 messages with text"),
     ("claude-code-micro:keeps_cache=true", "the provider's cache stays warm"),
     ("anthropic-clear-tool-uses:tool_results.inputs=no-inputs", "becomes “[cleared to save context]” and its call's input goes"),

@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = {"replay": {"replay"}, "evals": {"replay", "evals"}, "dashboard": {"replay", "evals", "dashboard"}}
-HEAVY = ("opik", "litellm", "streamlit", "pandas", "scipy", "pyarrow", "openai", "altair", "genai_prices")
+HEAVY = ("opik", "litellm", "streamlit", "pandas", "scipy", "pyarrow", "openai", "altair", "genai_prices",
+         "starlette", "uvicorn")
 OWNERS = {"opik": {"evals/sinks"}, "streamlit": {"dashboard"}}
 
 

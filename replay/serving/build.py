@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from replay.serving.endpoint import Endpoint, OnDivergence, Rules
 from replay.serving.kinds import SUMMARY_WORDS, Kinds
 from replay.serving.recording import Recording
 from replay.serving.requests import Items
+from replay.serving.script import line_of
 from replay.serving.summaries import Rule, Summaries
 from replay.serving.usage import Meter, UsageRule
 from replay.tokens import TokenCounter, tokenizer
@@ -88,5 +90,12 @@ def recorded_calls(transcript: Transcript) -> Counter[str]:
 
 
 def prompts_of(transcript: Transcript) -> list[str]:
-    """What a person typed in the main thread, in order."""
-    return [m.text.strip() for m in transcript.messages if m.role == "user" and m.origin == "human" and m.text.strip()]
+    """What a person typed to begin each turn of the main thread, in order.
+
+    Several prompts in front of one response are one. What came while the model was at work cannot be typed again.
+    """
+    human = {m.text.strip() for m in transcript.messages if m.role == "user" and m.origin == "human"}
+    turns = line_of(transcript.main).turns
+    begun = [turn for before, turn in pairwise((None, *turns)) if turn and not (before and before.message.calls)]
+    said = [[p for p in turn.prompts if p in human] for turn in begun]
+    return ["\n\n".join(prompts) for prompts in said if prompts]

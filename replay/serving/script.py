@@ -109,8 +109,8 @@ class Line:
         found = list(self._unknown_calls(pieces))
         if turn is None:
             turn = self.next
-            # Where a prompt was to come its absence is told, below.
-            if not self._prompts(turn) and not holds_summary():
+            # Where a prompt was to come its absence is told, below; a session may also begin without one.
+            if turn and not self._prompts(turn) and not holds_summary():
                 found.append(self._divergence(turn, "request", "nothing in the request is of the recording"))
         if turn not in (self.next, self.next - 1):
             found.append(self._divergence(self.next, "order", f"the request stands at step {self._number(turn)}, "

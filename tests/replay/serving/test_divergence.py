@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replay.serving.build import Settings, build
+from replay.serving.build import Settings, build, prompts_of
 from replay.serving.chat import Chat
 from replay.serving.endpoint import Endpoint
 from replay.testing import Script
@@ -206,6 +206,21 @@ def test_sub_agent_is_answered_from_its_own_thread(session: Transcript) -> None:
 
     assert (200, "There are 7.") == said
     assert 2 == talk.endpoint.state()["next_step"]
+
+
+def test_prompts_that_begin_a_turn_are_typed() -> None:
+    """Prompts in front of one response are one; what was typed while the model was at work cannot be typed again."""
+    script = Script().user("One.").user("And two.").call("read").result("x").user("Meanwhile.").say("Done.")
+
+    assert ["One.\n\nAnd two.", "Three."] == prompts_of(script.user("Three.").say("Done.").build())
+
+
+def test_session_that_begins_without_a_prompt_is_served() -> None:
+    """Some logs hold only what the model did; the first request is then taken as it is."""
+    talk = Talk(Script().call("read").result("x").say("Done.").build())
+
+    assert 200 == talk.send({"role": "user", "content": "Anything."})[0]
+    assert [] == talk.whats
 
 
 def test_session_without_a_response_cannot_be_served() -> None:

@@ -1,21 +1,15 @@
 """The real Pi coding agent, unmodified, against `rewindow serve`: what it sends is what our preset of it says.
 
-Pi comes from the npm index into a folder of its own under the user's cache, and with it a Node that is new enough
-where the machine's is not. Its home and workspace are temporary; the only tool it is made to run reads files there.
+Its home and workspace are temporary; the only tool it is made to run reads files there.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import platform
-import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,78 +23,20 @@ from replay.testing import FixedCounter
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = "@earendil-works/pi-coding-agent"
 VERSION = "1.6.0"
-NODE_NEEDED = (22, 19)
-NODE_PACKAGE = "22.23.5"
-INSTALL_SECONDS = 240
 QUIET = {"PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}
 PRESET = "pi-1.6:reserve=2000,tail_tokens=3000"
 
 
-@dataclass(frozen=True)
-class Pi:
-    """Where Node and Pi's command line are."""
-
-    node: str
-    cli: str
-
-
 @pytest.fixture(scope="module")
-def pi() -> Pi:
-    """Pi, installed once for this user; the test is skipped where Node or the package index is missing."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("Node and npm are not installed")
-    base = Path(os.environ.get("REWINDOW_HARNESSES", Path.home() / ".cache" / "rewindow-harnesses"))
-    folder = base / f"pi-{VERSION}"
-    base.mkdir(parents=True, exist_ok=True)
-    with (base / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.is_dir():
-            _install(npm, folder)
-    return Pi(_node(folder), str(folder / "node_modules" / PACKAGE / "dist" / "cli.js"))
-
-
-def _install(npm: str, folder: Path) -> None:
-    scratch = folder.with_suffix(".new")
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    wanted = [f"{PACKAGE}@{VERSION}", *([] if _is_new_enough("node") else [_node_package()])]
-    command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries", "1", *wanted]
-    try:
-        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"npm did not install Pi {VERSION} in {INSTALL_SECONDS} s")
-    if done.returncode:
-        pytest.skip(f"npm cannot install Pi {VERSION}: {done.stderr.strip()[-200:] or 'no reason given'}")
-    scratch.rename(folder)
-
-
-def _node_package() -> str:
-    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine())
-    if sys.platform != "linux" or machine is None:
-        pytest.skip(f"Pi {VERSION} needs Node {NODE_NEEDED[0]}.{NODE_NEEDED[1]}")
-    return f"node-linux-{machine}@{NODE_PACKAGE}"
-
-
-def _node(folder: Path) -> str:
-    if _is_new_enough("node"):
-        return "node"
-    found = next(iter(folder.glob("node_modules/node-linux-*/bin/node")), None)
-    if found is None or not _is_new_enough(str(found)):
-        pytest.skip(f"Pi {VERSION} needs Node {NODE_NEEDED[0]}.{NODE_NEEDED[1]}; remove {folder} to install it anew")
-    return str(found)
-
-
-def _is_new_enough(node: str) -> bool:
-    done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
-    found = re.match(r"v(\d+)\.(\d+)", done.stdout)
-    return found is not None and tuple(map(int, found.groups())) >= NODE_NEEDED
+def pi(install: Callable[[str, str], Any]) -> Any:
+    """Pi, installed once for this user."""
+    return install(PACKAGE, VERSION)
 
 
 class Bench:
     """A session that reads files, the files, a home for Pi, and a script that starts it on a prompt."""
 
-    def __init__(self, folder: Path, pi: Pi, turns: int, reads: int) -> None:
+    def __init__(self, folder: Path, pi: Any, turns: int, reads: int) -> None:
         self.folder, self.pi = folder, pi
         (folder / "work").mkdir()
         (folder / "home" / ".pi" / "agent").mkdir(parents=True)
@@ -132,7 +68,7 @@ class Bench:
         models = {"providers": {"rewindow": {"baseUrl": "URL", "api": api, "apiKey": "none", "models": [model]}}}
         start = self.folder / "start.sh"
         start.write_text(f"cat > $HOME/.pi/agent/models.json <<END\n{json.dumps(models).replace('URL', url)}\nEND\n"
-                         f'[ "$REWINDOW_TURN" = 1 ] && again= || again=-c\nexec {self.pi.node} {self.pi.cli} --offline '
+                         f'[ "$REWINDOW_TURN" = 1 ] && again= || again=-c\nexec {self.pi.node} {self.pi.folder}/dist/cli.js --offline '
                          '-p --provider rewindow --model recorded $again "$1"\n')
         command = [sys.executable, "-m", "replay.cli", "serve", "../session.json", "--record", "../lane", "--usage",
                    "bytes/4", "-p", PRESET, "--window", "16000", "--json", *options, "--", "sh", str(start), "{prompt}"]
@@ -144,7 +80,7 @@ class Bench:
         return report
 
 
-def test_pi_sends_what_its_preset_says(pi: Pi, tmp_path: Path) -> None:
+def test_pi_sends_what_its_preset_says(pi: Any, tmp_path: Path) -> None:
     """Four turns in four processes with two compactions: every request equals the preset's view."""
     told = Bench(tmp_path, pi, turns=4, reads=9).run()
     judged = verify_capture(tmp_path / "lane")
@@ -157,7 +93,7 @@ def test_pi_sends_what_its_preset_says(pi: Pi, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("api", ["openai-completions", "openai-responses", "anthropic-messages"])
-def test_pi_recovers_from_a_refusal_in_every_protocol(pi: Pi, tmp_path: Path, api: str) -> None:
+def test_pi_recovers_from_a_refusal_in_every_protocol(pi: Any, tmp_path: Path, api: str) -> None:
     """Pi knows the context-length error of each protocol, compacts, and goes on in the same run."""
     told = Bench(tmp_path, pi, turns=1, reads=9).run("--refuse", "8", api=api)
     judged = verify_capture(tmp_path / "lane")

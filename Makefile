@@ -2,6 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# Where the project stands beside its shared material the oracles judge the real sessions too.
+SESSIONS := $(if $(wildcard ../shared/transcripts),sessions)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check unit bench nightly oracles samples clean
@@ -42,6 +44,10 @@ oracles: $(VENV)/.dev  ## judge the presets anew by the harnesses' own code (ins
 	npm install --silent --prefix tests/oracles
 	.venv-oracles/bin/python tests/oracles/frameworks_oracle.py golden
 	$(BIN)/python tests/oracles/histories.py 5000 | node tests/oracles/pi_oracle.mjs golden
+	for kind in thought $(SESSIONS); do \
+	  $(BIN)/python tests/oracles/more_histories.py $$kind > .venv-oracles/$$kind.json && \
+	  .venv-oracles/bin/python tests/oracles/frameworks_oracle.py golden $$kind < .venv-oracles/$$kind.json && \
+	  node tests/oracles/pi_oracle.mjs golden $$kind < .venv-oracles/$$kind.json || exit 1; done
 	$(BIN)/pytest tests/oracles
 
 samples: $(VENV)/.dev  ## make the bundled sessions again

@@ -1,11 +1,13 @@
 """What LangChain's middlewares, Deep Agents and summarization-pydantic-ai do with the histories; needs their packages.
 
-`python tests/oracles/frameworks_oracle.py golden` writes the golden data, `… show NAME SEED` prints one outcome.
+`python tests/oracles/frameworks_oracle.py golden` writes the golden data of the seeds; `… golden NAME < FILE` that of
+other histories (`thought`, `sessions`). `… show ORACLE SEED` prints one outcome.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -51,9 +53,8 @@ def message(index: int, made: dict[str, Any]) -> AnyMessage:
     return AIMessage(made["text"], tool_calls=calls, id=str(index))
 
 
-def outcome(seed: int) -> list[Any]:
+def outcome(made: dict[str, Any]) -> list[Any]:
     """For each request the messages that are left, and what each summary was made from."""
-    made = history(seed)
     settings = made["settings"]
     oracle = Recording(FakeListChatModel(responses=["s"]), trigger=tuple(settings["trigger"]),
                        keep=tuple(settings["keep"]), trim_tokens_to_summarize=settings["trim"])
@@ -70,11 +71,10 @@ def outcome(seed: int) -> list[Any]:
     return [views, oracle.given]
 
 
-def edited(seed: int) -> list[Any]:
+def edited(made: dict[str, Any]) -> list[Any]:
     """For each request the results that ContextEditingMiddleware's edit has cleared by then."""
-    made = history(seed)
     level, tail = made["settings"]["trim"], made["settings"]["every"] - 2
-    edit = ClearToolUsesEdit(trigger=level, keep=tail, clear_at_least=made["settings"]["tail"] if seed % 2 else 0)
+    edit = ClearToolUsesEdit(trigger=level, keep=tail, clear_at_least=made["settings"]["tail"] if made["seed"] % 2 else 0)
     views = []
     for stop in requests(made["messages"]):
         state = [message(i, m) for i, m in enumerate(made["messages"][:stop])]
@@ -83,9 +83,8 @@ def edited(seed: int) -> list[Any]:
     return views
 
 
-def deep(seed: int) -> list[Any]:
+def deep(made: dict[str, Any]) -> list[Any]:
     """Where Deep Agents cuts each request's history, and below which message it would shorten arguments."""
-    made = history(seed)
     settings = made["settings"]
     middle = DeepSummarization(FakeListChatModel(responses=["s"]), backend=StateBackend(),
                                trigger=tuple(settings["trigger"]), keep=tuple(settings["keep"]),
@@ -100,9 +99,8 @@ def deep(seed: int) -> list[Any]:
     return views
 
 
-def pydantic(seed: int) -> list[Any]:
+def pydantic(made: dict[str, Any]) -> list[Any]:
     """For each request how many messages of the history SummarizationProcessor cuts; 0 where it does not."""
-    made = history(seed)
     settings = made["settings"]
     (kind, value) = settings["keep"]
     processor = SummarizationProcessor(model="test", trigger=tuple(settings["trigger"]), keep=(kind, value))
@@ -133,11 +131,19 @@ def _model_messages(messages: list[dict[str, Any]]) -> list[ModelRequest | Model
 ORACLES = {"langchain": (outcome, "langchain"), "langchain-editing": (edited, "langchain"),
            "deepagents": (deep, "deepagents"), "pydantic-ai": (pydantic, "summarization-pydantic-ai")}
 
+
+def golden(name: str, histories: list[dict[str, Any]]) -> None:
+    """Write what every oracle does with these histories."""
+    for title, (run, package) in ORACLES.items():
+        found = stored(package, version(package), [digest(run(made)) for made in histories], name)
+        (FOLDER / f"{title}{'' if name == 'histories' else f'-{name}'}.txt").write_text(found)
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "show":
-        seed = int(sys.argv[3])
-        sys.stdout.write(f"{history(seed)}\n{ORACLES[sys.argv[2]][0](seed)}\n")
+        shown = history(int(sys.argv[3]))
+        sys.stdout.write(f"{shown}\n{ORACLES[sys.argv[2]][0](shown)}\n")
+    elif len(sys.argv) > 2:
+        golden(sys.argv[2], json.load(sys.stdin))
     else:
-        for title, (run, package) in ORACLES.items():
-            found = [digest(run(seed)) for seed in range(SEEDS)]
-            (FOLDER / f"{title}.txt").write_text(stored(package, version(package), found))
+        golden("histories", [history(seed) for seed in range(SEEDS)])

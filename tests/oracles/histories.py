@@ -26,11 +26,15 @@ def history(seed: int) -> dict[str, Any]:
             messages += [{"role": "tool", "text": text(dice, 900), "call": call} for call in calls]
         messages.append({"role": "assistant", "text": text(dice, 200), "calls": []})
     messages.append({"role": "user", "text": text(dice, 100)})
-    return {"seed": seed, "messages": messages, "settings": {
-        "trigger": dice.choice((["messages", dice.randint(2, 12)], ["tokens", dice.randint(50, 900)])),
-        "keep": dice.choice((["messages", dice.randint(1, 9)], ["tokens", dice.randint(1, 500)])),
-        "trim": dice.choice((60, 150, 400, 4_000)), "tail": dice.choice((1, 20, 100, 250, 400)),
-        "every": dice.randint(2, 5)}}
+    return {"seed": seed, "messages": messages, "settings": settings(dice)}
+
+
+def settings(dice: random.Random) -> dict[str, Any]:
+    """What the rules are tried with on one history."""
+    return {"trigger": dice.choice((["messages", dice.randint(2, 12)], ["tokens", dice.randint(50, 900)])),
+            "keep": dice.choice((["messages", dice.randint(1, 9)], ["tokens", dice.randint(1, 500)])),
+            "trim": dice.choice((60, 150, 400, 4_000)), "tail": dice.choice((1, 20, 100, 250, 400)),
+            "every": dice.randint(2, 5)}
 
 
 def text(dice: random.Random, most: int) -> str:
@@ -49,10 +53,10 @@ def digest(outcome: Any) -> str:
     return hashlib.sha256(json.dumps(outcome, separators=(",", ":")).encode()).hexdigest()[:8]
 
 
-def stored(name: str, version: str, digests: list[str]) -> str:
-    """The golden data of an oracle: ten digests a line, in the order of the seeds from 0."""
+def stored(name: str, version: str, digests: list[str], source: str = "histories") -> str:
+    """The golden data of an oracle: ten digests a line, in the order of the histories."""
     lines = [" ".join(digests[i:i + 10]) for i in range(0, len(digests), 10)]
-    return "\n".join([f"# {name} {version}: outcome of each history of tests/oracles/histories.py, seeds from 0", *lines, ""])
+    return "\n".join([f"# {name} {version}: outcome of each of the {source}, in order", *lines, ""])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // What Pi's own compaction code does with the histories; needs the package @earendil-works/pi-coding-agent.
 //
 // `python tests/oracles/histories.py 5000 | node tests/oracles/pi_oracle.mjs golden` writes the golden data;
-// with `show SEED` in the place of `golden` one outcome is printed.
+// `golden NAME` that of other histories (`thought`, `sessions`); with `show SEED` one outcome is printed.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -57,7 +57,8 @@ if (process.argv[2] === "show") {
 } else {
 	const digest = (value) => createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 8);
 	const digests = histories.map((history) => digest(outcome(history)));
-	const lines = Array.from({ length: digests.length / 10 }, (_, i) => digests.slice(10 * i, 10 * i + 10).join(" "));
-	const title = `# Pi ${version}: outcome of each history of tests/oracles/histories.py, seeds from 0`;
-	writeFileSync(join(here, "pi.txt"), [title, ...lines, ""].join("\n"));
+	const lines = Array.from({ length: Math.ceil(digests.length / 10) }, (_, i) => digests.slice(10 * i, 10 * i + 10).join(" "));
+	const name = process.argv[3] ?? "histories";
+	const title = `# Pi ${version}: outcome of each of the ${name}, in order`;
+	writeFileSync(join(here, name === "histories" ? "pi.txt" : `pi-${name}.txt`), [title, ...lines, ""].join("\n"));
 }

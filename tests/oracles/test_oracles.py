@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from replay.blocks import Text, ToolCall, ToolResult
 from replay.engine import arrivals
@@ -28,20 +32,35 @@ from replay.window import Window
 FOLDER = Path(__file__).parent
 
 
-def _histories() -> Any:
-    spec = importlib.util.spec_from_file_location("oracle_histories", FOLDER / "histories.py")
+def _module(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
+    # `more_histories` imports the other one by its name, as it does where it is run.
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-HISTORIES = _histories()
+HISTORIES = _module("histories")
+MORE = _module("more_histories")
+SOURCES = ("histories", "thought", "sessions")
 
 
-def golden(name: str) -> list[str]:
-    """An oracle's digests in the order of the seeds."""
-    lines = (FOLDER / f"{name}.txt").read_text().splitlines()
+@cache
+def made(source: str) -> list[dict[str, Any]]:
+    """The histories of a source: of the seeds, of hypothesis, of the real sessions."""
+    if source == "thought":
+        found: list[dict[str, Any]] = MORE.thought_of()
+        return found
+    if source == "sessions":
+        return list(MORE.of_sessions(MORE.SESSIONS))
+    return [HISTORIES.history(seed) for seed in range(HISTORIES.SEEDS)]
+
+
+def golden(name: str, source: str = "histories") -> list[str]:
+    """An oracle's digests in the order of the histories."""
+    lines = (FOLDER / f"{name}{'' if source == 'histories' else f'-{source}'}.txt").read_text().splitlines()
     return [digest for line in lines if not line.startswith("#") for digest in line.split()]
 
 
@@ -81,8 +100,10 @@ def langchain_policy(settings: dict[str, Any]) -> Policy:
     """The preset with a history's settings; a file read anew for each of them would take longer than the replay."""
     (stage,) = LANGCHAIN.stages
     trigger, keep = (dict([settings[name]]) for name in ("trigger", "keep"))
+    # No response of a history reports its usage, so that nothing is scaled by it.
+    unscaled = replace(stage.cut.measure, reports=False)
     return replace(LANGCHAIN, stages=(replace(
-        stage, trigger=replace(stage.trigger, **trigger), cut=replace(stage.cut, **keep),
+        stage, trigger=replace(stage.trigger, **trigger), cut=replace(stage.cut, measure=unscaled, **keep),
         input_limit=replace(stage.input_limit, tokens=settings["trim"])),))
 
 
@@ -102,14 +123,10 @@ def langchain_outcome(made: dict[str, Any]) -> list[Any]:
     return [views, writer.given]
 
 
-def test_langchain_summarises_and_keeps_what_its_own_code_does() -> None:
-    """In 5,000 histories every view, and what every summary is made from, is LangChain's."""
-    found = golden("langchain")
-    wrong = [seed for seed, expected in enumerate(found)
-             if expected != HISTORIES.digest(langchain_outcome(HISTORIES.history(seed)))]
-
-    assert HISTORIES.SEEDS == len(found)
-    assert [] == wrong, f"see: python tests/oracles/frameworks_oracle.py show langchain {wrong[0]}"
+@pytest.mark.parametrize("source", SOURCES)
+def test_langchain_summarises_and_keeps_what_its_own_code_does(source: str) -> None:
+    """In every history each view, and what each summary is made from, is LangChain's."""
+    assert [] == disagreements("langchain", langchain_outcome, source)
 
 
 PI = policy("pi-1.6")
@@ -138,14 +155,10 @@ def pi_outcome(made: dict[str, Any]) -> list[Any]:
     return steps
 
 
-def test_pi_cuts_and_summarises_where_its_own_code_does() -> None:
-    """In 5,000 histories every cut, and what is summarised of history and of a parted turn, is Pi's."""
-    found = golden("pi")
-    wrong = [seed for seed, expected in enumerate(found)
-             if expected != HISTORIES.digest(pi_outcome(HISTORIES.history(seed)))]
-
-    assert HISTORIES.SEEDS == len(found)
-    assert [] == wrong, f"see: node tests/oracles/pi_oracle.mjs show {wrong[0]}"
+@pytest.mark.parametrize("source", SOURCES)
+def test_pi_cuts_and_summarises_where_its_own_code_does(source: str) -> None:
+    """In every history each cut, and what is summarised of history and of a parted turn, is Pi's."""
+    assert [] == disagreements("pi", pi_outcome, source)
 
 
 def moments(made: dict[str, Any]) -> Iterator[Moment]:
@@ -163,12 +176,14 @@ def cut_at(stage: Stage, moment: Moment) -> int:
     return 0 if isinstance(cut, Refusal) else cut.keep_from
 
 
-def disagreements(name: str, outcome: Callable[[dict[str, Any]], Any]) -> list[int]:
-    """The seeds of an oracle's golden data for which our outcome differs."""
-    found = golden(name)
-    assert HISTORIES.SEEDS == len(found)
-    return [seed for seed, expected in enumerate(found)
-            if expected != HISTORIES.digest(outcome(HISTORIES.history(seed)))]
+def disagreements(name: str, outcome: Callable[[dict[str, Any]], Any], source: str) -> list[int]:
+    """The places of the histories for which our outcome differs from an oracle's golden data."""
+    if source == "sessions" and not MORE.SESSIONS.is_dir():
+        pytest.skip("no shared transcripts beside the project")
+    found = golden(name, source)
+    assert len(made(source)) == len(found)
+    return [n for n, (one, expected) in enumerate(zip(made(source), found, strict=True))
+            if expected != HISTORIES.digest(outcome(one))]
 
 
 EDITING = policy("langchain-context-editing").stages[0]
@@ -191,9 +206,10 @@ def edited(made: dict[str, Any]) -> list[list[str]]:
     return views
 
 
-def test_langchain_clears_the_results_that_its_own_edit_does() -> None:
-    """In 5,000 histories the same results are cleared before each request."""
-    assert [] == disagreements("langchain-editing", edited)
+@pytest.mark.parametrize("source", SOURCES)
+def test_langchain_clears_the_results_that_its_own_edit_does(source: str) -> None:
+    """In every history the same results are cleared before each request."""
+    assert [] == disagreements("langchain-editing", edited, source)
 
 
 DEEP = policy("deepagents:trigger.at=0,measure.reports=false,measure.beyond=0,cut.share=0.0,tool_results.share=0.0").stages
@@ -208,9 +224,10 @@ def deep(made: dict[str, Any]) -> list[list[int]]:
     return [[cut_at(full, m), arguments.place(m)] for m in moments(made)]
 
 
-def test_deep_agents_cuts_and_shortens_where_its_own_code_does() -> None:
-    """In 5,000 histories both places are the same before each request."""
-    assert [] == disagreements("deepagents", deep)
+@pytest.mark.parametrize("source", SOURCES)
+def test_deep_agents_cuts_and_shortens_where_its_own_code_does(source: str) -> None:
+    """In every history both places are the same before each request."""
+    assert [] == disagreements("deepagents", deep, source)
 
 
 PYDANTIC = policy("summarization-pydantic-ai:trigger.tokens=0").stages[0]
@@ -224,15 +241,21 @@ def pydantic(made: dict[str, Any]) -> list[int]:
     return [m.log.sums(REQUESTS)[cut_at(stage, m)] for m in moments(made)]
 
 
-def test_pydantic_ai_cuts_where_its_own_code_does() -> None:
-    """In 5,000 histories as many requests and responses are cut before each request."""
-    assert [] == disagreements("pydantic-ai", pydantic)
+@pytest.mark.parametrize("source", SOURCES)
+def test_pydantic_ai_cuts_where_its_own_code_does(source: str) -> None:
+    """In every history as many requests and responses are cut before each request."""
+    assert [] == disagreements("pydantic-ai", pydantic, source)
 
 
 def test_the_stored_proof_names_every_oracle() -> None:
-    """`policies verify` shows what these tests find: all histories of each oracle are equal."""
-    titles = [path.read_text().splitlines()[0].split() for path in sorted(FOLDER.glob("*.txt")) if "require" not in path.name]
-    expected = [(words[1], words[2].rstrip(":"), HISTORIES.SEEDS, HISTORIES.SEEDS) for words in titles]
+    """`policies verify` shows what these tests find: all histories of each oracle, whatever their source, are equal."""
+    titles = [path for path in FOLDER.glob("*.txt") if path.name not in ("requirements.txt", "thought.txt")]
+    found: dict[tuple[str, ...], int] = {}
+    for path in titles:
+        oracle = path.stem.removesuffix("-thought").removesuffix("-sessions")
+        first, *lines = path.read_text().splitlines()
+        key = (oracle, *first.replace(":", "").split()[1:3])
+        found[key] = found.get(key, 0) + sum(len(line.split()) for line in lines)
 
-    assert sorted(expected) == sorted((o["package"], o["version"], o["histories"], o["equal"])
-                                      for o in stored_proofs()["oracles"])
+    assert sorted((package, version, count, count) for (_, package, version), count in found.items()) == sorted(
+        (o["package"], o["version"], o["histories"], o["equal"]) for o in stored_proofs()["oracles"])

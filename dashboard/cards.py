@@ -13,13 +13,12 @@ from dashboard.messages import text_box
 from evals.board import LANES
 from evals.browse import OpenSession
 from evals.markup import Html, tag
+from evals.palette import CLASS_COLOURS
 from replay.commands.output import literal, number
 from replay.engine import View
 from replay.events import Event
-from replay.log import CLASSES
 from replay.view import Shape, plain_text, render
 
-CLASS_COLOURS = dict(zip(CLASSES, ("#7F7F7F", "#56B4E9", "#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=True))
 HOW = {
     "recorded": "as the provider billed it", "anchored": "billed tokens of this step, corrected by what differs",
     "calibrated": "counted, fitted to the session's bills", "counted": "counted; system prompt and tools unknown",

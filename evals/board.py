@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,9 +108,14 @@ def signed(metric: str, value: float | None) -> str:
 
 
 def levels(summary: Mapping[str, Any]) -> dict[str, str]:
-    """The level of every metric of a run: the weakest that any trial gives it."""
-    found: dict[str, str] = dict(_DERIVED)
-    for trial in summary["trials"]:
+    """The level of every metric of a run; worked out from its trials where the run is from before it was stored."""
+    return dict(_DERIVED) | (summary.get("levels") or metric_levels(summary["trials"]))
+
+
+def metric_levels(trials: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The level of every metric: the weakest that any trial gives it."""
+    found: dict[str, str] = {}
+    for trial in trials:
         for metric, level in trial["level"].items():
             found[metric] = max(level, found.get(metric, level))
     return found

@@ -9,8 +9,11 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from evals.costing import Pricing
+from evals.metrics.base import Trial
 from evals.side_by_side import SideBySide, aligned
 from evals.store import load_summary
+from evals.watch import watched
 from replay.engine import Lane, Session, View, divergence
 from replay.errors import ConfigError, ReadError, UnknownName
 from replay.fingerprint import mark_at
@@ -26,8 +29,16 @@ from replay.window import Inserted, Window
 
 SESSIONS_KEPT = 3
 """Sessions that stay in memory; the one looked at longest ago goes first."""
+STEPS_KEPT = 25_000
+"""Steps of all those sessions together, but for the one looked at."""
 LANES_KEPT = 8
 """Lanes of a session that stay in memory."""
+SUMMARIES_KEPT = 2
+"""Summaries of runs that stay in memory."""
+ALIGNED_KEPT = 4
+"""Pairs of views beside each other that stay in memory."""
+OWN_PRICES = "recorded model"
+"""What a summary says where each session was priced by its own model."""
 RUN_FILES = ("summary.json", "trials.parquet", "steps.parquet", "events.parquet", "run.toml")
 
 
@@ -51,15 +62,18 @@ def find_runs(folder: Path) -> list[Path]:
 class OpenSession:
     """A session of a stored run, read and counted again; lanes are replayed when they are asked for."""
 
-    def __init__(self, session: Session, policies: Mapping[str, Policy], capacity: Capacity, summariser: str) -> None:
+    def __init__(self, session: Session, policies: Mapping[str, Policy], capacity: Capacity, summariser: str,
+                 pricing: Pricing) -> None:
         """Prepare a session under the settings of its run."""
         self.session = session
         self.policies = policies
         self.capacity = capacity
         self._summariser = summariser
-        self._lanes: OrderedDict[str, Lane] = OrderedDict()
-        self._aligned: tuple[tuple[int, str, str], SideBySide] | None = None
-        self._lock = RLock()
+        self._pricing = pricing
+        self._trials: OrderedDict[str, Trial] = OrderedDict()
+        self._followed: set[str] = set()
+        self._aligned: OrderedDict[tuple[int, str, str], SideBySide] = OrderedDict()
+        self._lock, self._work = RLock(), RLock()
 
     @property
     def log(self) -> Log:
@@ -68,15 +82,47 @@ class OpenSession:
 
     def lane(self, policy: str) -> Lane:
         """The lane of a policy of the run, or the recorded one. Raises UnknownName."""
+        return self.trial(policy).lane
+
+    def trial(self, policy: str) -> Trial:
+        """The same lane with what metrics ask about it. Raises UnknownName."""
         if policy not in self.policies:
             raise UnknownName("policy of this run", policy, self.policies)
+        found = self._kept(policy)
+        if found is not None:
+            return found
+        # Two locks: one lane is replayed at a time, and meanwhile those that are there can be looked at.
+        with self._work:
+            return self._kept(policy) or self._keep(policy, Trial(
+                session=self.session, capacity=self.capacity, pricing=self._pricing,
+                lane=self.session.replay(self.policies[policy], self.capacity, self._summariser)))
+
+    def _kept(self, policy: str) -> Trial | None:
         with self._lock:
-            if policy not in self._lanes:
-                self._lanes[policy] = self.session.replay(self.policies[policy], self.capacity, self._summariser)
-            self._lanes.move_to_end(policy)
-            while len(self._lanes) > LANES_KEPT:
-                self._lanes.popitem(last=False)
-            return self._lanes[policy]
+            if policy in self._trials:
+                self._trials.move_to_end(policy)
+            return self._trials.get(policy)
+
+    def _keep(self, policy: str, trial: Trial) -> Trial:
+        with self._lock:
+            self._trials[policy] = trial
+            while len(self._trials) > LANES_KEPT:
+                self._followed.discard(self._trials.popitem(last=False)[0])
+            return trial
+
+    def followed(self, policy: str) -> Trial:
+        """A lane whose needed evidence was followed from view to view (`evals.watch`), which is kept with it."""
+        trial = self.trial(policy)
+        with self._work:
+            watched(trial)
+            with self._lock:
+                self._followed.add(policy)
+        return trial
+
+    def has(self, policy: str, followed: bool = False) -> bool:
+        """Whether a lane is there without any work."""
+        with self._lock:
+            return policy in self._trials and (not followed or policy in self._followed)
 
     def view(self, policy: str, step: int) -> View:
         """What a policy shows at a step (from 1). Raises ConfigError where there is no such step."""
@@ -105,18 +151,25 @@ class OpenSession:
         return sums[shown.index + 1] - sums[shown.index]
 
     def side_by_side(self, step: int, ours: str, theirs: str) -> SideBySide:
-        """Both exact views of a step, aligned; the latest answer is remembered."""
+        """Both exact views of a step, aligned; the latest answers are remembered."""
         key = (step, ours, theirs)
         with self._lock:
-            if self._aligned is None or self._aligned[0] != key:
-                windows = self.view(ours, step).window, self.view(theirs, step).window
-                self._aligned = (key, aligned(self.log, *windows))
-            return self._aligned[1]
+            found = self._aligned.get(key)
+        if found is None:
+            found = aligned(self.log, self.view(ours, step).window, self.view(theirs, step).window)
+        with self._lock:
+            self._aligned[key] = found
+            while len(self._aligned) > ALIGNED_KEPT:
+                self._aligned.popitem(last=False)
+        return found
 
 
-_OPEN: OrderedDict[tuple[str, str, float, float], OpenSession] = OrderedDict()
+_Key = tuple[str, str, float, float]
+_OPEN: OrderedDict[_Key, OpenSession] = OrderedDict()
 _SUMMARIES: OrderedDict[tuple[str, float], Mapping[str, Any]] = OrderedDict()
+_LIGHT: OrderedDict[tuple[str, float], Mapping[str, Any]] = OrderedDict()
 _LOCK = RLock()
+_READING = RLock()
 
 
 def summary_of(run: Path) -> Mapping[str, Any]:
@@ -125,9 +178,20 @@ def summary_of(run: Path) -> Mapping[str, Any]:
     with _LOCK:
         if key not in _SUMMARIES:
             _SUMMARIES[key] = load_summary(run)
-        while len(_SUMMARIES) > 2:
+        while len(_SUMMARIES) > SUMMARIES_KEPT:
             _SUMMARIES.popitem(last=False)
         return _SUMMARIES[key]
+
+
+def light_summary_of(run: Path) -> Mapping[str, Any]:
+    """The same without the measurements of each trial, which make up nearly all of a large run's summary."""
+    key = (str(run), _modified(run / "summary.json"))
+    with _LOCK:
+        if key not in _LIGHT:
+            _LIGHT[key] = load_summary(run, trials=False)
+        while len(_LIGHT) > SUMMARIES_KEPT:
+            _LIGHT.popitem(last=False)
+        return _LIGHT[key]
 
 
 def open_session(run: Path, session: str) -> OpenSession:
@@ -135,20 +199,43 @@ def open_session(run: Path, session: str) -> OpenSession:
 
     The latest `SESSIONS_KEPT` stay in memory; a file or run that changed since is read again.
     """
-    summary = summary_of(run)
+    summary = light_summary_of(run)
     entry = next((s for s in summary["sessions"] if s["session"] == session), None)
     if entry is None:
         raise ReadError(str(run), f"no session {session!r} in this run")
     path = session_file(run, entry["path"])
     key = (str(run), session, _modified(run / "summary.json"), _modified(path))
+    found = _looked_up(key)
+    if found is not None:
+        return found
+    with _READING:
+        return _looked_up(key) or _remembered(key, _opened(summary, path, entry["position"]), summary["tokenizer"])
+
+
+def kept_session(run: Path, session: str) -> OpenSession | None:
+    """A session that is in memory, as its run and its file are now; None where it would have to be read."""
+    entry = next((s for s in light_summary_of(run)["sessions"] if s["session"] == session), None)
+    if entry is None:
+        return None
+    path = session_file(run, entry["path"])
+    return _looked_up((str(run), session, _modified(run / "summary.json"), _modified(path)))
+
+
+def _looked_up(key: _Key) -> OpenSession | None:
     with _LOCK:
-        if key not in _OPEN:
-            while len(_OPEN) >= SESSIONS_KEPT:
-                _OPEN.popitem(last=False)
-                tokenizer(summary["tokenizer"]).forget()
-            _OPEN[key] = _opened(summary, path, entry["position"])
-        _OPEN.move_to_end(key)
-        return _OPEN[key]
+        if key in _OPEN:
+            _OPEN.move_to_end(key)
+        return _OPEN.get(key)
+
+
+def _remembered(key: _Key, opened: OpenSession, words: str) -> OpenSession:
+    with _LOCK:
+        _OPEN[key] = opened
+        while len(_OPEN) > 1 and (len(_OPEN) > SESSIONS_KEPT
+                                  or sum(len(o.log.steps) for o in _OPEN.values()) > STEPS_KEPT):
+            _OPEN.popitem(last=False)
+            tokenizer(words).forget()
+        return opened
 
 
 def _opened(summary: Mapping[str, Any], path: Path, position: int) -> OpenSession:
@@ -158,7 +245,14 @@ def _opened(summary: Mapping[str, Any], path: Path, position: int) -> OpenSessio
     policies = {p["name"]: policy_from(p["spec"], p["name"]) for p in summary["policies"]}
     capacity = Capacity(window=summary["window"], output_reserve=summary["output_reserve"])
     session = Session(transcripts[position], TokenCounter(tokenizer(summary["tokenizer"])))
-    return OpenSession(session, {RECORDED.name: RECORDED} | policies, capacity, summary["summariser"])
+    known = {RECORDED.name: RECORDED} | policies
+    return OpenSession(session, known, capacity, summary["summariser"], pricing_of(summary))
+
+
+def pricing_of(summary: Mapping[str, Any]) -> Pricing:
+    """What a run assumed about caches and prices; a run from before they were stored assumed nothing special."""
+    prices = summary.get("prices")
+    return Pricing(cache=summary.get("cache_model") or "auto", prices=None if prices == OWN_PRICES else prices)
 
 
 def session_file(run: Path, path: str) -> Path:

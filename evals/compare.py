@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evals import leaderboard
+from evals.board import metric_levels
 from evals.execute import FileResult, run_files
 from evals.leaderboard_strata import stratified
 from evals.metrics.retention import Loss
@@ -96,6 +97,7 @@ def _summary(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[F
     names = [p.name for p in job.policies]
     data = leaderboard.table(rows, names)
     clusters = leaderboard.repositories(rows)
+    trials = [_trial(r, t) for r in rows for t in r.trials]
     return {
         "schema": SCHEMA_VERSION, "run": str(out) if out else None,
         "sessions": [_session(r) for r in rows],
@@ -104,7 +106,7 @@ def _summary(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[F
         "output_reserve": job.settings.capacity.output_reserve, "tokenizer": job.settings.tokenizer,
         "prices": job.settings.pricing.prices or "recorded model",
         "cache_model": job.settings.pricing.cache, "summariser": job.settings.summariser,
-        "trials": [_trial(r, t) for r in rows for t in r.trials],
+        "trials": trials, "levels": metric_levels(trials),
         "leaderboard": leaderboard.leaderboard(data, clusters),
         "pairs": leaderboard.pairs(data, job.baseline, clusters),
         "strata": stratified(data, rows, job.baseline),
@@ -122,6 +124,7 @@ def _session(row: SessionRow) -> dict[str, Any]:
             "recorded_compactions": row.recorded_compactions,
             "calibration": {"factor": row.calibration_factor, "overhead": row.calibration_overhead,
                             "median_error": row.calibration_error},
+            "repository": row.cwd,
             "recorded": {"peak_view_tokens": recorded.get("peak_view_tokens"),
                          "mean_view_tokens": recorded.get("mean_view_tokens"),
                          "input_tokens": recorded.get("input_tokens")}}

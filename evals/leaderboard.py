@@ -106,13 +106,14 @@ def scope(rows: Sequence[SessionRow]) -> str | None:
             "repositories")
 
 
-def leaderboard(data: Table, clusters: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def leaderboard(data: Table, clusters: Mapping[str, str] | None = None,
+                shown: Sequence[Headline] | None = None) -> list[dict[str, Any]]:
     """One row for each policy and headline metric, on the sessions that every policy could be measured on.
 
-    With `clusters` (session to repository) whole repositories are resampled.
+    With `clusters` (session to repository) whole repositories are resampled. `shown`: only these metrics.
     """
     usable = front(data, clusters)
-    rows = [row for headline in measured(data) for row in _rows(data, headline, clusters)]
+    rows = [row for headline in shown or measured(data) for row in _rows(data, headline, clusters)]
     return [row | {"pareto": row["policy"] in usable} for row in rows]
 
 
@@ -152,12 +153,13 @@ def _groups(sessions: Sequence[str], clusters: Mapping[str, str] | None) -> list
     return [clusters.get(s, s) for s in sessions] if clusters is not None else None
 
 
-def pairs(data: Table, baseline: str, clusters: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def pairs(data: Table, baseline: str, clusters: Mapping[str, str] | None = None,
+          shown: Sequence[Headline] | None = None) -> list[dict[str, Any]]:
     """Paired differences of every policy to the baseline, Holm-adjusted within each family of metrics.
 
     `coverage` is what the interval covers: less than 0.95 below six sessions, 0 for a single one.
     """
-    rows = [row for headline in measured(data) for row in _pairs(data, baseline, headline, clusters)]
+    rows = [row for headline in shown or measured(data) for row in _pairs(data, baseline, headline, clusters)]
     adjusted = holm_by_family([r["p"] for r in rows], [r["family"] for r in rows])
     return [row | {"p_adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from replay.log import CLASSES
 from replay.policy.load import RECORDED
 
 COLOURS = ("#2B87C8", "#D55E00", "#009E73", "#CC79A7", "#C98A00", "#4FA8DC", "#8C6D31")
@@ -11,6 +12,9 @@ COLOURS = ("#2B87C8", "#D55E00", "#009E73", "#CC79A7", "#C98A00", "#4FA8DC", "#8
 RECORDED_COLOUR = "#7F7F7F"
 WARNING_COLOUR = "#D55E00"
 """Of the window and of what goes beyond it."""
+CLASS_COLOURS: Mapping[str, str] = dict(zip(CLASSES, ("#7F7F7F", "#56B4E9", "#0072B2", "#E69F00", "#009E73", "#CC79A7"),
+                                            strict=True))
+"""Of what a view is made of."""
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 2), (2, 2), (10, 3, 2, 3))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from evals.commands.leaderboard import cell
 from evals.store import load_table
+from replay.log import CLASSES
 from replay.policy.load import RECORDED
 
 MOST_POINTS = 600
@@ -17,6 +18,9 @@ MOST_MARKS = 60
 
 _EVENT_COLUMNS = ("policy", "kind", "step", "stage", "reason", "reactive", "estimated_tokens", "threshold",
                   "tokens_before", "tokens_after", "gain", "summariser", "checkpoint", "futile", "attempts")
+STEP_COLUMNS = ("policy", "step", "tokens", "how", "status", "estimated_tokens", "threshold", "events", "fingerprint",
+                "cost_units", "cache_read_tokens", "needs_lost", *(f"{name}_tokens" for name in CLASSES))
+"""What is read of a session's steps."""
 _CURVE_COLUMNS = ["policy", "step", "tokens", "how", "status", "estimated_tokens", "threshold"]
 _MARKS: Mapping[tuple[str, bool], str] = {
     ("full", False): "planned compaction", ("full", True): "reactive compaction",
@@ -28,14 +32,16 @@ MARKS = (*dict.fromkeys(_MARKS.values()), RECORDED_MARK)
 """Every kind of mark, in the order of a legend."""
 
 
-def session_steps(run: Path, session: str) -> Any:
-    """The steps of a session under every lane of the run, as a DataFrame."""
-    return load_table(run, "steps", None, session=session)
+def session_steps(run: Path, session: str, policies: Sequence[str] | None = None) -> Any:
+    """The steps of a session under lanes of the run (None: all), as a DataFrame."""
+    chosen = {} if policies is None else {"policy": policies}
+    return load_table(run, "steps", STEP_COLUMNS, session=session, **chosen)
 
 
-def session_events(run: Path, session: str) -> Any:
+def session_events(run: Path, session: str, policies: Sequence[str] | None = None) -> Any:
     """The events of a session, without the lists of message indices."""
-    return load_table(run, "events", _EVENT_COLUMNS, session=session)
+    chosen = {} if policies is None else {"policy": policies}
+    return load_table(run, "events", _EVENT_COLUMNS, session=session, **chosen)
 
 
 def curve(steps: Any, policies: Sequence[str], most: int = MOST_POINTS) -> Any:
@@ -46,6 +52,46 @@ def curve(steps: Any, policies: Sequence[str], most: int = MOST_POINTS) -> Any:
     kept = [i for p in policies for i in _kept(steps[steps["policy"] == p], most)]
     made = steps.loc[kept, _CURVE_COLUMNS].reset_index(drop=True)
     return made.assign(sent=made["status"] != "unreached")
+
+
+def class_curve(steps: Any, policies: Sequence[str], most: int = MOST_POINTS // 2) -> Any:
+    """Counted tokens of each class in the views of the policies' steps, thinned: one row a policy, step and class.
+
+    `counted` sizes are of what the transcript holds; `tokens` is the step's best figure, which also has what no
+    transcript holds, such as schemas of tools.
+    """
+    kept = steps.loc[[i for p in policies for i in _kept(steps[steps["policy"] == p], most)]]
+    columns = {f"{name}_tokens": name for name in CLASSES}
+    rows = kept[["policy", "step", "tokens", "status", *columns]].rename(columns=columns)
+    tall = rows.melt(id_vars=["policy", "step", "tokens", "status"], var_name="class", value_name="counted")
+    present = tall.groupby("class")["counted"].transform("max") > 0
+    order = tall["class"].map({name: place for place, name in enumerate(CLASSES)})
+    return tall.assign(order=order)[present].reset_index(drop=True)
+
+
+def cost_curve(steps: Any, policies: Sequence[str], most: int = MOST_POINTS) -> Any:
+    """Input cost of every step, the sum up to it, and the share of its view that a cache would have served (L1).
+
+    Costs in uncached-token equivalents; thinned to about `most` points each, the sums are those of all steps.
+    """
+    chosen = steps[steps["policy"].isin(policies)].sort_values(["policy", "step"])
+    made = chosen.assign(total_units=chosen.groupby("policy")["cost_units"].cumsum(),
+                         hit=(chosen["cache_read_tokens"] / chosen["tokens"]).where(chosen["tokens"] > 0))
+    kept = [i for p in policies for i in _kept(made[made["policy"] == p], most)]
+    shown = ["policy", "step", "tokens", "cost_units", "total_units", "hit", "status"]
+    return made.loc[kept, shown].reset_index(drop=True)
+
+
+def lost_needs(steps: Any, policies: Sequence[str], most: int = MOST_MARKS) -> Any:
+    """Steps whose action used something that the view no longer held, with how many; the worst of many are kept.
+
+    Empty where the run did not measure losses.
+    """
+    if "needs_lost" not in steps or steps["needs_lost"].isna().all():
+        return steps.iloc[:0][["policy", "step", "tokens"]].assign(needs_lost=0)
+    chosen = steps[steps["policy"].isin(policies) & (steps["needs_lost"] > 0)]
+    worst = chosen.sort_values("needs_lost", ascending=False).groupby("policy").head(most)
+    return worst.sort_values(["policy", "step"])[["policy", "step", "tokens", "needs_lost"]].reset_index(drop=True)
 
 
 def _kept(lane: Any, most: int) -> list[int]:

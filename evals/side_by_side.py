@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from replay.diff import Label, differences
+from replay.diff import Label, listed_differences
 from replay.log import Log
 from replay.view import Shown, shown_messages
 from replay.window import Window
@@ -38,8 +38,9 @@ class SideBySide:
 
 def aligned(log: Log, ours: Window, theirs: Window) -> SideBySide:
     """Two windows over one log, message beside message; what stands elsewhere in the other one is `moved`."""
-    mine, others = _keyed(shown_messages(log, ours)), _keyed(shown_messages(log, theirs))
-    labels = _labels(log, ours, theirs, mine, others)
+    listed = list(shown_messages(log, ours)), list(shown_messages(log, theirs))
+    mine, others = map(_keyed, listed)
+    labels = _labels(*listed, mine, others)
     a, b = list(mine), list(others)
     rows: list[Row] = []
     same = 0
@@ -72,12 +73,12 @@ def _keyed(messages: Iterable[Shown]) -> dict[_Key, Shown]:
     return found
 
 
-def _labels(log: Log, ours: Window, theirs: Window, mine: Mapping[_Key, Shown],
+def _labels(ours: Sequence[Shown], theirs: Sequence[Shown], mine: Mapping[_Key, Shown],
             others: Mapping[_Key, Shown]) -> dict[_Key, Label]:
     """Labels by key. Inserted messages are told by identity: a difference holds the very message of its view."""
     keys: dict[int, _Key] = {id(s.message): k for side in (others, mine) for k, s in side.items() if s.index is None}
     found: dict[_Key, Label] = {}
-    for difference in differences(log, ours, theirs):
+    for difference in listed_differences(ours, theirs):
         side = difference.ours or difference.theirs
         if difference.index is not None:
             found[difference.index,] = difference.label

@@ -38,7 +38,11 @@ class Difference:
 
 def differences(log: Log, ours: Window, theirs: Window) -> list[Difference]:
     """Every difference of two windows over one log, in view order."""
-    mine, others = list(shown_messages(log, ours)), list(shown_messages(log, theirs))
+    return listed_differences(list(shown_messages(log, ours)), list(shown_messages(log, theirs)))
+
+
+def listed_differences(mine: Sequence[Shown], others: Sequence[Shown]) -> list[Difference]:
+    """The same for two views whose messages are listed already."""
     return _of_log(mine, others) + _of_inserted(mine, others)
 
 

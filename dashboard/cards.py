@@ -9,7 +9,6 @@ import orjson
 import streamlit as st
 
 from dashboard import widgets
-from dashboard.messages import text_box
 from evals.board import LANES
 from evals.browse import OpenSession
 from evals.markup import Html, tag
@@ -17,7 +16,7 @@ from evals.palette import CLASS_COLOURS
 from replay.commands.output import literal, number
 from replay.engine import View
 from replay.events import Event
-from replay.view import Shape, plain_text, render
+from replay.view import Shape, render
 
 HOW = {
     "recorded": "as the provider billed it", "anchored": "billed tokens of this step, corrected by what differs",
@@ -92,15 +91,6 @@ _EVENTS = {"full": "compaction", "micro": "tool results blanked", "clear": "clea
            "refused": "request refused", "retried": "request accepted on retry", "end": "run ends"}
 
 
-def answer(opened: OpenSession, step: int) -> Html:
-    """What the recorded agent answered at a step."""
-    message = opened.response(step)
-    if message is None:
-        return tag("div", "Nothing usable came back from this call.", class_="rw-dim")
-    head = tag("div", tag("b", f"#{message.index:,} {message.role}"), class_="rw-message-head")
-    return tag("div", head, text_box(plain_text(message)), class_="rw-cell rw-b-same rw-views")
-
-
 def raw_json(opened: OpenSession, step: int, ours: str, theirs: str) -> None:
     """Either view as JSON in a provider's shape, on demand: the start on screen, the whole as a file."""
     choice = widgets.switch("Raw JSON", "raw", RAW)
@@ -112,5 +102,5 @@ def raw_json(opened: OpenSession, step: int, ours: str, theirs: str) -> None:
     text = orjson.dumps(shaped, option=orjson.OPT_INDENT_2).decode()
     if len(text) > MOST_JSON_CHARS:
         st.text(f"The first {MOST_JSON_CHARS:,} of {len(text):,} characters; the file has all of them.")
-    st.code(literal(text[:MOST_JSON_CHARS]), language=None, wrap_lines=True, height=420)
+    st.code(literal(text[:MOST_JSON_CHARS]), language="json", wrap_lines=True, height=420)
     st.download_button("Download this view", text, file_name=f"step-{step}.json", mime="application/json")

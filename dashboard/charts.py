@@ -17,7 +17,9 @@ Chart = Any
 SHAPES = ("triangle-down", "diamond", "circle", "stroke", "cross", "square")
 """Of `MARKS`, in order."""
 
-def _policy_scales(drawn: Sequence[str], policies: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
+
+def policy_scales(drawn: Sequence[str], policies: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colour and dash of the policies drawn, with a legend."""
     legend = alt.Legend(title="policy", orient="top", labelLimit=260, symbolType="stroke", symbolSize=300,
                         symbolOpacity=1, columns=5)
     return (alt.Color("policy:N", legend=legend,
@@ -46,7 +48,7 @@ def token_curve(curve: pd.DataFrame, marks: pd.DataFrame, drawn: Sequence[str], 
 
     A square-root scale spreads what is small. A click picks a step: selection `pick`, field `step`.
     """
-    colour, dash = _policy_scales(drawn, policies)
+    colour, dash = policy_scales(drawn, policies)
     x = alt.X("step:Q", title="step (one model call)", axis=alt.Axis(format=",d", tickMinStep=1),
               scale=alt.Scale(nice=False, zero=False))
     y = alt.Y("tokens:Q", title="view, tokens", axis=alt.Axis(format=",d"),
@@ -56,7 +58,8 @@ def token_curve(curve: pd.DataFrame, marks: pd.DataFrame, drawn: Sequence[str], 
     unsent = base.mark_line(strokeWidth=1, opacity=0.6).encode(strokeDash=dash)
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
     hover = base.mark_point(opacity=0, size=60).encode(tooltip=_TOOLTIP).add_params(pick)
-    layers = [*_window(curve, usable), unsent, sent, *_thresholds(curve, x, colour), _marks(marks, x, colour), hover]
+    points = mark_points(marks, x, colour)
+    layers = [*_window(curve, usable), unsent, sent, *_thresholds(curve, x, colour), points, hover]
     return alt.layer(*layers).properties(height=height).resolve_scale(shape="independent")
 
 
@@ -85,7 +88,8 @@ def _thresholds(curve: pd.DataFrame, x: alt.X, colour: alt.Color) -> list[Chart]
         x=x, y="threshold:Q", color=colour, tooltip=_TOOLTIP)]
 
 
-def _marks(marks: pd.DataFrame, x: alt.X, colour: alt.Color) -> Chart:
+def mark_points(marks: pd.DataFrame, x: alt.X, colour: Any) -> Chart:
+    """Compactions and run ends as shapes, with a legend of those that there are."""
     present = [m for m in MARKS if m in set(marks["mark"])]
     legend = alt.Legend(title="marks", orient="bottom", labelLimit=260, symbolFillColor="transparent", columns=6)
     shape = alt.Shape("mark:N", legend=legend if present else None,
@@ -97,7 +101,7 @@ def _marks(marks: pd.DataFrame, x: alt.X, colour: alt.Color) -> Chart:
 def where(curve: pd.DataFrame, step: int, drawn: Sequence[str], policies: Sequence[str],
           height: int = 110) -> Chart:
     """A session's token curves, small, with the present step as a line. A click picks a step, as above."""
-    colour, dash = _policy_scales(drawn, policies)
+    colour, dash = policy_scales(drawn, policies)
     x = alt.X("step:Q", title=None, axis=alt.Axis(format=",d", tickMinStep=1), scale=alt.Scale(nice=False, zero=False))
     base = alt.Chart(curve).encode(x=x, y=alt.Y("tokens:Q", title="tokens", axis=alt.Axis(format=",d", tickCount=3)),
                                    color=colour.legend(None))

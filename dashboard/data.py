@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
 
 from dashboard.launch import RUNS_VARIABLE
-from evals import board, browse, series
+from evals import board, browse, compaction_cards, opening, selection, series
+from evals.selection import Selection
 
 
 def runs() -> dict[str, Path]:
@@ -37,10 +39,10 @@ def stored(folder: Path) -> StoredRun:
 @st.cache_data(max_entries=8, show_spinner="Reading the run …")
 def overview(run: StoredRun) -> dict[str, Any]:
     """What the compare page needs of a run's summary, without its trials."""
-    summary = browse.summary_of(run.folder)
+    summary = browse.light_summary_of(run.folder)
     return {
-        "facts": board.facts(summary), "board": board.board(summary), "levels": board.levels(summary),
-        "advice": board.advice(summary), "warnings": summary["warnings"],
+        "facts": board.facts(summary), "board": board.board(summary), "advice": board.advice(summary),
+        "warnings": summary["warnings"], "rows": summary["leaderboard"], "by": selection.facts(summary),
         "policies": [p["name"] for p in summary["policies"]], "baseline": summary["baseline"],
         "usable": summary["window"] - summary["output_reserve"],
         "sessions": {s["session"]: {k: s[k] for k in ("format", "steps", "messages", "model", "path", "notes")}
@@ -51,25 +53,59 @@ def overview(run: StoredRun) -> dict[str, Any]:
 @st.cache_data(max_entries=32, show_spinner=False)
 def pairs(run: StoredRun, metric: str) -> list[board.PairRow]:
     """The paired differences of one metric."""
-    return board.pair_rows(browse.summary_of(run.folder), metric)
+    return board.pair_rows(browse.light_summary_of(run.folder), metric)
 
 
-@st.cache_data(max_entries=8, show_spinner="Reading the session's steps …")
-def steps(run: StoredRun, session: str) -> Any:
-    """The steps of a session under every policy."""
-    return series.session_steps(run.folder, session)
+def part(run: StoredRun, asked: Selection, seconds: float) -> dict[str, Any] | None:
+    """What the compare page needs of a part of the sessions; None while it is worked out beside the page."""
+    found: dict[str, Any] | None = opening.result(("part", run, asked), partial(_part, run, asked), seconds)
+    return found
+
+
+def _part(run: StoredRun, asked: Selection) -> dict[str, Any]:
+    summary = browse.light_summary_of(run.folder)
+    sessions = selection.chosen(selection.facts(summary), asked)
+    made = {**summary, **selection.compared(run.folder, summary, sessions)}
+    pairs_of = {metric: board.pair_rows(made, metric) for metric in {r["metric"] for r in made["pairs"]}}
+    return {"board": board.board(made), "advice": board.advice(made), "rows": made["leaderboard"], "pairs": pairs_of,
+            "count": len(sessions)}
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading the session's steps …")
+def steps(run: StoredRun, session: str, policies: tuple[str, ...]) -> Any:
+    """The steps of a session under some lanes."""
+    return series.session_steps(run.folder, session, policies)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def curve(run: StoredRun, session: str, policies: tuple[str, ...], most: int = series.MOST_POINTS) -> Any:
+    """Tokens a step of the policies, thinned for drawing."""
+    return series.curve(steps(run, session, policies), policies, most)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def curve(run: StoredRun, session: str, policies: tuple[str, ...], most: int = series.MOST_POINTS) -> Any:
-    """Tokens a step of the policies, thinned for drawing."""
-    return series.curve(steps(run, session), policies, most)
+def class_curve(run: StoredRun, session: str, policies: tuple[str, ...]) -> Any:
+    """What the views of the policies are made of, thinned for drawing."""
+    return series.class_curve(steps(run, session, policies), policies)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def cost_curve(run: StoredRun, session: str, policies: tuple[str, ...]) -> Any:
+    """What the steps of the policies cost, thinned for drawing."""
+    return series.cost_curve(steps(run, session, policies), policies)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def lost_needs(run: StoredRun, session: str, policies: tuple[str, ...]) -> Any:
+    """Steps whose action used what the view no longer held."""
+    return series.lost_needs(steps(run, session, policies), policies)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def marks(run: StoredRun, session: str, policies: tuple[str, ...]) -> Any:
     """Compactions and run ends of the policies."""
-    return series.marks(steps(run, session), series.session_events(run.folder, session), policies)
+    events = series.session_events(run.folder, session, policies)
+    return series.marks(steps(run, session, policies), events, policies)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
@@ -87,23 +123,45 @@ def failures(run: StoredRun, session: str) -> Mapping[str, str]:
 @st.cache_data(max_entries=32, show_spinner=False)
 def changes(run: StoredRun, session: str, ours: str, theirs: str) -> list[int]:
     """Steps where something changes between or in two lanes."""
-    return series.changes(steps(run, session), ours, theirs)
+    return series.changes(steps(run, session, pair_of(ours, theirs)), ours, theirs)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def first_difference(run: StoredRun, session: str, ours: str, theirs: str) -> int | None:
     """The first step whose views differ under two policies."""
-    return series.first_difference(steps(run, session), ours, theirs)
+    return series.first_difference(steps(run, session, pair_of(ours, theirs)), ours, theirs)
+
+
+def pair_of(ours: str, theirs: str) -> tuple[str, ...]:
+    """Two policies, or one that stands on both sides."""
+    return tuple(dict.fromkeys((ours, theirs)))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def fingerprints(run: StoredRun, session: str, step: int) -> dict[str, str]:
+def fingerprints(run: StoredRun, session: str, step: int, policies: tuple[str, ...]) -> dict[str, str]:
     """The stored fingerprint of each policy's view of a step."""
-    table = steps(run, session)
+    table = steps(run, session, policies)
     rows = table[table["step"] == step]
     return dict(zip(rows["policy"], rows["fingerprint"], strict=True))
+
+
+def opened(run: StoredRun, session: str, policies: tuple[str, ...], seconds: float) -> bool:
+    """Whether a session and the lanes of these policies are in memory; it is seen to beside the page."""
+    return opening.opened(run.folder, session, policies, seconds)
 
 
 def open_session(run: StoredRun, session: str) -> browse.OpenSession:
     """The session read again from its file; `evals.browse` keeps the latest few."""
     return browse.open_session(run.folder, session)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def compactions(run: StoredRun, session: str, policy: str) -> list[compaction_cards.Card]:
+    """Every change of a lane's window."""
+    return compaction_cards.cards(open_session(run, session), policy)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def change_counts(run: StoredRun, session: str) -> Mapping[str, int]:
+    """How often each lane of a session changes its window."""
+    return series.change_counts(run.folder, session)

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-KEYS = ("run", "session", "step", "a", "b", "p", "metric", "show", "at", "scale", "raw", "shape")
+KEYS = ("run", "session", "step", "a", "b", "p", "metric", "show", "at", "scale", "raw", "shape",
+        "harness", "length", "outcome", "cols", "x", "y", "q", "regex", "tool", "path", "m", "policy", "c1", "c2")
 """Query parameters: run, session, step, the two policies compared, the policies drawn, the headline metric,
-whether all messages are shown, the first of the rows shown, the scale of the curve, whose
-raw JSON is shown and in which shape."""
+what is shown of the two views, the first of the rows shown, the scale of the curve, whose raw JSON is shown and in
+which shape; the sessions compared, the measurements shown, the axes of the scatter; the words, tool and path searched
+for, the message looked at; the policy whose compactions are shown and which two of them."""
 
 _PAGE, _KEPT = "page", "kept"
 
@@ -41,6 +43,11 @@ def many(key: str, options: Sequence[str], default: Sequence[str]) -> list[str]:
     return [o for o in options if o in chosen]
 
 
+def text(key: str) -> str:
+    """The text given; empty where there is none."""
+    return st.query_params.get(key, "")
+
+
 def number(key: str, low: int, high: int, default: int) -> int:
     """The chosen whole number, kept between the bounds."""
     value = st.query_params.get(key, "")
@@ -49,12 +56,17 @@ def number(key: str, low: int, high: int, default: int) -> int:
 
 def put(key: str, value: str | int | Sequence[str]) -> None:
     """Write a value into the address; what depends on it falls back to its default."""
-    st.query_params[key] = [*value] if not isinstance(value, (str, int)) else str(value)
+    if value in ("", None):
+        st.query_params.pop(key, None)
+    else:
+        st.query_params[key] = [*value] if not isinstance(value, (str, int)) else str(value)
     for dependent in _DEPENDENTS.get(key, ()):
         st.query_params.pop(dependent, None)
 
 
-_DEPENDENTS = {"run": ("session", "step", "a", "b", "p", "metric", "at"), "session": ("step", "at"),
+_DEPENDENTS = {"run": ("session", "step", "a", "b", "p", "metric", "at", "m", "tool", "harness", "length",
+                       "outcome", "x", "y", "policy", "c1", "c2"),
+               "session": ("step", "at", "m", "tool", "c1", "c2"), "policy": ("c1", "c2"),
                "step": ("at",), "a": ("at",), "b": ("at",), "show": ("at",)}
 
 
@@ -68,7 +80,7 @@ def store(key: str) -> None:
     put(key, st.session_state[widget_key(key)])
 
 
-def link(**changed: str | int) -> dict[str, str | list[str]]:
+def link(**changed: str | Sequence[str]) -> dict[str, str | list[str]]:
     """The query parameters of the present selection, with some of them changed."""
     kept: dict[str, str | list[str]] = {k: st.query_params.get_all(k) for k in KEYS if k in st.query_params}
-    return kept | {k: str(v) for k, v in changed.items()}
+    return kept | {k: v if isinstance(v, str) else [*v] for k, v in changed.items()}

@@ -88,12 +88,13 @@ def one(label: str, key: str, options: Sequence[str], default: str,
     return chosen
 
 
-def many(label: str, key: str, options: Sequence[str], default: Sequence[str]) -> list[str]:
+def many(label: str, key: str, options: Sequence[str], default: Sequence[str],
+         shown: Callable[[str], str] = str) -> list[str]:
     """A choice of several, kept in the address."""
     widget = state.widget_key(key)
     st.session_state[widget] = state.many(key, options, default)
-    chosen: list[str] = st.multiselect(label, options, key=widget, format_func=literal, on_change=state.store,
-                                       args=(key,))
+    chosen: list[str] = st.multiselect(label, options, key=widget, format_func=lambda o: literal(shown(o)),
+                                       on_change=state.store, args=(key,))
     return chosen
 
 
@@ -113,17 +114,105 @@ def number(label: str, key: str, low: int, high: int, default: int) -> int:
     return int(st.number_input(label, low, high, step=1, key=widget, on_change=state.store, args=(key,)))
 
 
+def text(label: str, key: str, placeholder: str) -> str:
+    """A line of text, kept in the address."""
+    widget = state.widget_key(key)
+    st.session_state[widget] = state.text(key)
+    return st.text_input(label, key=widget, placeholder=placeholder, on_change=state.store, args=(key,)) or ""
+
+
+def tick(label: str, key: str, explained: str) -> bool:
+    """A box to tick, kept in the address."""
+    widget = state.widget_key(key)
+    st.session_state[widget] = state.text(key) == YES
+    return st.checkbox(label, key=widget, help=explained, on_change=_ticked, args=(key,))
+
+
+YES = "yes"
+
+
+def _ticked(key: str) -> None:
+    state.put(key, YES if st.session_state[state.widget_key(key)] else "")
+
+
+def picks(label: str, key: str, options: Sequence[str], chosen: Callable[[str], None],
+          shown: Callable[[str], str] = str) -> None:
+    """Buttons of which each does something: a click calls `chosen` with its option."""
+    def clicked() -> None:
+        option = st.session_state[key]
+        if option is not None:
+            st.session_state[key] = None
+            chosen(option)
+
+    st.pills(label, options, key=key, format_func=lambda o: literal(shown(o)), on_change=clicked)
+
+
+def until(ready: Callable[[float], bool], doing: str) -> bool:
+    """Whether something is ready, at the latest after a moment; else a note that the page goes on by itself once it is.
+
+    `ready` is asked with the seconds that it may take to answer.
+    """
+    if ready(PATIENCE_SECONDS):
+        return True
+
+    @st.fragment(run_every=POLL_SECONDS)
+    def wait() -> None:
+        put(tag("div", tag("span", class_="rw-spin"), doing, class_="rw-waiting"))
+        if ready(0.01):
+            st.rerun()
+
+    wait()
+    return False
+
+
+PATIENCE_SECONDS, POLL_SECONDS = 0.4, 0.5
+
+
+def go(page: str, **changed: str | Sequence[str]) -> None:
+    """A callback that opens another page with the present selection, some of it changed."""
+    st.session_state[_GO] = page, changed
+
+
+def follow() -> None:
+    """Open the page that a callback asked for."""
+    page, changed = st.session_state.pop(_GO, (None, None))
+    if page is not None:
+        st.switch_page(f"views/{page}.py", query_params=state.link(**changed))
+
+
+_GO = "go"
+
+
 def jump(label: str, key: str, target: int | None, shortcut: str, explained: str) -> None:
     """A button that puts a number into the address; without a target it rests."""
     st.button(label, key=f"jump_{label}", help=explained, disabled=target is None, shortcut=shortcut, width="stretch",
               on_click=state.put, args=(key, target if target is not None else 0))
 
 
-def picked(chart_key: str) -> None:
-    """A chart's callback: the step that was clicked goes into the address."""
+def picked(chart_key: str, field: str = "step") -> str | None:
+    """A chart's callback: what was clicked; None where the click hit nothing."""
     points = st.session_state[chart_key]["selection"].get("pick", [])
-    if points:
-        state.put("step", int(points[0]["step"]))
+    return str(points[0][field]).removesuffix(".0") if points else None
+
+
+def pick_step(chart_key: str) -> None:
+    """A chart's callback: the step that was clicked goes into the address."""
+    step = picked(chart_key)
+    if step is not None:
+        state.put("step", int(step))
+
+
+def open_step(chart_key: str, **changed: str) -> None:
+    """A chart's callback: the step that was clicked opens in the step browser."""
+    step = picked(chart_key)
+    if step is not None:
+        go("step", **changed, step=step)
+
+
+def choose_session(sessions: Mapping[str, Mapping[str, object]]) -> str:
+    """Let the visitor choose a session; the longest is the default."""
+    return one("Session", "session", list(sessions), next(iter(sessions)),
+               lambda s: session_title(s, sessions[s]))
 
 
 def session_title(session: str, entry: Mapping[str, object]) -> str:

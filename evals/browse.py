@@ -12,6 +12,7 @@ from typing import Any
 from evals.costing import Pricing
 from evals.metrics.base import Trial
 from evals.side_by_side import SideBySide, aligned
+from evals.spans_calls import Deed, deed_of
 from evals.store import load_summary
 from evals.watch import watched
 from replay.engine import Lane, Session, View, divergence
@@ -33,6 +34,8 @@ STEPS_KEPT = 25_000
 """Steps of all those sessions together, but for the one looked at."""
 LANES_KEPT = 8
 """Lanes of a session that stay in memory."""
+CALL_WITHIN = 60
+"""Messages before a result in which its call is looked for."""
 SUMMARIES_KEPT = 2
 """Summaries of runs that stay in memory."""
 ALIGNED_KEPT = 4
@@ -134,6 +137,14 @@ class OpenSession:
     def divergence(self, policy: str) -> int | None:
         """The first step at which a policy's view differs from the recorded one; None: it never does."""
         return divergence(self.lane(policy), self.session.recorded)
+
+    def call_of(self, call_id: str, before: int) -> Deed | None:
+        """What the call did whose result stands at a log index, looked for in the messages shortly before it."""
+        if before < 0:
+            return None
+        nearby = self.log.messages[max(0, before - CALL_WITHIN):before]
+        calls = (c for message in reversed(nearby) for c in message.calls if c.id == call_id)
+        return next((deed_of(c) for c in calls), None)
 
     def response(self, step: int) -> Message | None:
         """What the recorded agent answered at a step; None where nothing usable came."""

@@ -59,7 +59,7 @@ def cards(opened: OpenSession, policy: str) -> list[Card]:
     """The changes of a lane, in order."""
     trial = opened.followed(policy)
     changes = [e for e in trial.lane.events if e.kind in CHANGES]
-    ends = [*(e.step - 1 for e in changes[1:]), len(trial.lane.views)]
+    ends = [*(e.step - 1 for e in changes[1:]), len(trial.lane.views)][:len(changes)]
     paid = {p.step: p for p in pay_backs(trial)}
     return [_card(trial, event, max(end, event.step), paid.get(event.step))
             for event, end in zip(changes, ends, strict=True)]

@@ -41,10 +41,11 @@ def used_at(opened: OpenSession, step: int, policies: Sequence[str]) -> list[Use
     own = study(opened.session)
     seen = {p: watched(opened.followed(p)).fates for p in policies}
     needs, units = own.evidence.needs, own.evidence.index.units
-    rows = sorted(needs.bounds.get(step - 1, ()), key=lambda i: -needs.rows[i].weight)
-    return [Used(text=needs.rows[i].span.text, kind=needs.rows[i].span.kind, tool=needs.rows[i].tool,
-                 weight=needs.rows[i].weight, source=units[needs.latest[i]].message, first=units[needs.first[i]].message,
-                 counted=not own.censored[i], fates={p: FATES[fates[i]] for p, fates in seen.items()}) for i in rows]
+    numbers = sorted(needs.bounds.get(step - 1, ()), key=lambda i: -needs.rows[i].weight)
+    return [Used(text=need.span.text, kind=need.span.kind, tool=need.tool, weight=need.weight,
+                 source=units[needs.latest[i]].message, first=units[needs.first[i]].message,
+                 counted=not own.censored[i], fates={p: FATES[fates[i]] for p, fates in seen.items()})
+            for i, need in ((i, needs.rows[i]) for i in numbers)]
 
 
 def fate_counts(used: Sequence[Used], policy: str) -> dict[Fate, int]:

@@ -12,6 +12,9 @@ COLOURS = ("#2B87C8", "#D55E00", "#009E73", "#CC79A7", "#C98A00", "#4FA8DC", "#8
 RECORDED_COLOUR = "#7F7F7F"
 WARNING_COLOUR = "#D55E00"
 """Of the window and of what goes beyond it."""
+LOST_COLOUR = "#D55E00"
+INK_COLOUR = "#808080"
+"""Of lines and marks that belong to no policy: readable on white and on black."""
 CLASS_COLOURS: Mapping[str, str] = dict(zip(CLASSES, ("#7F7F7F", "#56B4E9", "#0072B2", "#E69F00", "#009E73", "#CC79A7"),
                                             strict=True))
 """Of what a view is made of."""

@@ -44,6 +44,13 @@ def session_events(run: Path, session: str, policies: Sequence[str] | None = Non
     return load_table(run, "events", _EVENT_COLUMNS, session=session, **chosen)
 
 
+def change_counts(run: Path, session: str) -> dict[str, int]:
+    """How often each lane of a session compacts, blanks results or is cleared; lanes that never do are left out."""
+    kinds = load_table(run, "events", ("policy", "kind"), session=session)
+    counts = kinds[kinds["kind"].isin(("full", "micro", "clear"))].groupby("policy").size()
+    return {str(policy): int(count) for policy, count in counts.items()}
+
+
 def curve(steps: Any, policies: Sequence[str], most: int = MOST_POINTS) -> Any:
     """Tokens of the view at each step of the policies, thinned to about `most` points each.
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import cards, charts, data, messages, state, widgets
+from dashboard import alignment, cards, charts, data, evidence, finder, state, widgets
 from dashboard.data import StoredRun
 from evals.browse import OpenSession
+from evals.markup import Html
 from evals.palette import colour_of
 from replay.policy.load import RECORDED
 
 ROWS = 20  # of the two views on one screen
 CHART = "where"
-SHOWN = ("Differences", "All messages")
+SHOWN = ("Differences", "All messages", evidence.FIND)
 
 
 def page() -> None:
@@ -38,19 +39,16 @@ def page() -> None:
         return
     step = _step(steps, data.changes(run, session, ours, theirs), data.first_difference(run, session, ours, theirs))
     _where(run, session, step, (ours, theirs), [RECORDED.name, *found["policies"]])
-    with st.spinner("Replaying the session …"):
-        opened = data.open_session(run, session)
-        for policy in (ours, theirs):
-            opened.lane(policy)
-    _views(run, session, opened, step, ours, theirs)
+    pair = data.pair_of(ours, theirs)
+    if widgets.until(lambda seconds: data.opened(run, session, pair, seconds), "Replaying the session …"):
+        _views(run, session, data.open_session(run, session), step, ours, theirs)
 
 
 def _choose(found: Mapping[str, Any], columns: Sequence[Any]) -> tuple[str, str, str]:
-    sessions, lanes = found["sessions"], [RECORDED.name, *found["policies"]]
+    lanes = [RECORDED.name, *found["policies"]]
     left, middle, right = columns
     with left:
-        session = widgets.one("Session", "session", list(sessions), next(iter(sessions)),
-                              lambda s: widgets.session_title(s, sessions[s]))
+        session = widgets.choose_session(found["sessions"])
     with middle:
         ours = widgets.one("Left view", "a", lanes, lanes[-1])
     with right:
@@ -82,34 +80,40 @@ _CHANGE = "A step where a policy acts, or where the two views start or stop bein
 
 
 def _where(run: StoredRun, session: str, step: int, pair: tuple[str, str], lanes: Sequence[str]) -> None:
-    drawn = list(dict.fromkeys(pair))
-    curve = data.curve(run, session, tuple(drawn), 400)
+    drawn = data.pair_of(*pair)
+    curve = data.curve(run, session, drawn, 400)
     st.altair_chart(charts.where(curve, step, drawn, lanes), width="stretch", key=CHART,
-                    on_select=lambda: widgets.picked(CHART), selection_mode="pick")
+                    on_select=lambda: widgets.pick_step(CHART), selection_mode="pick")
 
 
 def _views(run: StoredRun, session: str, opened: OpenSession, step: int, ours: str, theirs: str) -> None:
     lanes = list(opened.policies)
-    stored = data.fingerprints(run, session, step)
-    titles = [widgets.policy_name(p, colour_of(p, lanes)) for p in (ours, theirs)]
-    for column, policy, title in zip(st.columns(2), (ours, theirs), titles, strict=True):
+    stored = data.fingerprints(run, session, step, data.pair_of(ours, theirs))
+    left, right = (widgets.policy_name(p, colour_of(p, lanes)) for p in (ours, theirs))
+    for column, policy, title in zip(st.columns(2), (ours, theirs), (left, right), strict=True):
         with column:
             widgets.put(cards.card(opened, policy, step, title))
             if not opened.view(policy, step).fingerprint.startswith(stored.get(policy, "")):
                 widgets.callout("problem", "Not the view that the run measured", "The session's file or the program "
                                 "has changed since; compare again to get numbers that belong to this view.")
-    widgets.heading("What is different", f"Labels are seen from the left view ({ours}) against the right one "
-                    f"({theirs}). # is the message's place in the session's log, from 0.")
-    sides = opened.side_by_side(step, ours, theirs)
-    widgets.put(messages.legend(sides))
+    evidence.show(opened, step, ours, theirs, (left, right))
+    widgets.heading("The two views", f"Labels are seen from the left view ({ours}) against the right one ({theirs}). "
+                    "# is the message's place in the session's log, from 0.")
     show = widgets.switch("Show", "show", SHOWN)
-    rows = messages.folded(sides.rows) if show == SHOWN[0] else list(sides.rows)
-    first = _first_row(len(rows))
-    windows = opened.view(ours, step).window, opened.view(theirs, step).window
-    widgets.put(messages.side_by_side(rows[first - 1:first - 1 + ROWS], (titles[0], titles[1]), opened, windows))
-    widgets.heading("What the recorded agent did next", "Its answer at this step, under the recorded view.")
-    widgets.put(cards.answer(opened, step))
+    if show == evidence.FIND:
+        finder.show(opened, (ours, theirs), (left, right))
+    else:
+        _messages(opened, step, (ours, theirs), (left, right), show == SHOWN[1])
     cards.raw_json(opened, step, ours, theirs)
+
+
+def _messages(opened: OpenSession, step: int, pair: tuple[str, str], titles: tuple[Html, Html], all_of: bool) -> None:
+    sides = opened.side_by_side(step, *pair)
+    widgets.put(alignment.legend(sides))
+    rows: Sequence[Any] = sides.rows if all_of else alignment.folded(sides.rows)
+    first = _first_row(len(rows))
+    windows = opened.view(pair[0], step).window, opened.view(pair[1], step).window
+    widgets.put(alignment.side_by_side(rows[first - 1:first - 1 + ROWS], titles, opened, windows))
 
 
 def _first_row(count: int) -> int:

@@ -10,7 +10,12 @@ import pandas as pd
 from dashboard.charts import Chart, mark_points, policy_scales
 from evals.palette import CLASS_COLOURS, INK_COLOUR, LOST_COLOUR, WARNING_COLOUR
 
-_X = {"axis": alt.Axis(format=",d", tickMinStep=1, tickCount=10), "scale": alt.Scale(nice=False, zero=False)}
+
+def _steps(title: str | None) -> alt.X:
+    return alt.X("step:Q", title=title, axis=alt.Axis(format=",d", tickMinStep=1, tickCount=10),
+                 scale=alt.Scale(nice=False, zero=False))
+
+
 _CLASS_TOOLTIP = [alt.Tooltip("step:Q", title="step", format=","), alt.Tooltip("class:N", title="class"),
                   alt.Tooltip("counted:Q", title="counted tokens", format=","),
                   alt.Tooltip("tokens:Q", title="whole view, best figure", format=",")]
@@ -22,7 +27,7 @@ def stack(classes: pd.DataFrame, curve: pd.DataFrame, marks: pd.DataFrame, lost:
 
     `top`: tokens at the upper edge, the same for every policy. A click picks a step, as in `charts.token_curve`.
     """
-    x = alt.X("step:Q", title=None, **_X)
+    x = _steps(None)
     area = alt.Chart(classes).mark_area(opacity=0.85).encode(
         x=x, y=alt.Y("counted:Q", title="tokens", stack="zero", scale=alt.Scale(domain=[0, top]),
                      axis=alt.Axis(format=",d", tickCount=4)),
@@ -67,7 +72,7 @@ def cost(curve: pd.DataFrame, drawn: Sequence[str], policies: Sequence[str], hei
     """Input cost up to each step by policy, in uncached-token equivalents. A click picks a step."""
     colour, dash = policy_scales(drawn, policies)
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
-    base = alt.Chart(curve).encode(x=alt.X("step:Q", title="step", **_X), color=colour,
+    base = alt.Chart(curve).encode(x=_steps("step"), color=colour,
                                    y=alt.Y("total_units:Q", title="input cost so far, uncached tokens",
                                            axis=alt.Axis(format="~s", tickCount=5)))
     hover = base.mark_point(opacity=0, size=50).encode(tooltip=_COST_TOOLTIP).add_params(pick)
@@ -84,7 +89,7 @@ def cache(curve: pd.DataFrame, drawn: Sequence[str], policies: Sequence[str], he
     """The share of each step's view that a prompt cache would have served, by policy. A click picks a step."""
     colour, dash = policy_scales(drawn, policies)
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
-    base = alt.Chart(curve).encode(x=alt.X("step:Q", title="step", **_X), color=colour,
+    base = alt.Chart(curve).encode(x=_steps("step"), color=colour,
                                    y=alt.Y("hit:Q", title="share of the view from the cache",
                                            axis=alt.Axis(format=".0%", tickCount=5), scale=alt.Scale(domain=[0, 1])))
     hover = base.mark_point(opacity=0, size=50).encode(tooltip=_COST_TOOLTIP).add_params(pick)

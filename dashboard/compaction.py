@@ -27,8 +27,8 @@ def show(opened: OpenSession, policy: str, place: int, card: Card, key: str) -> 
     if card.summary is None:
         widgets.put(tag("p", "It has no summary: results were blanked, or messages dropped.", class_="rw-lead"))
         return
-    widgets.put(tag("div", tag("div", tag("b", "Its summary"), class_="rw-message-head"), messages.text_box(card.summary),
-                    class_="rw-cell rw-views rw-b-added rw-summary"))
+    title = tag("div", tag("b", "Its summary"), class_="rw-message-head")
+    widgets.put(tag("div", title, messages.text_box(card.summary), class_="rw-cell rw-views rw-b-added rw-summary"))
 
 
 def _decided(event: Event) -> list[tuple[str, str]]:
@@ -46,8 +46,9 @@ def _sizes(card: Card) -> list[tuple[str, str]]:
                       f"gain {number(event.gain)}")]
     if card.summary_tokens is not None:
         units = "–" if card.summary_units is None else f"{card.summary_units:,.0f}"
-        facts.append(("summary", f"{card.summary_tokens:,} counted tokens by {event.summariser or 'the record'}, made from "
-                                 f"{number(event.summary_input_tokens)}; its call reads {units} tokens uncached (L1)"))
+        facts.append(("summary", f"{card.summary_tokens:,} counted tokens by {event.summariser or 'the record'}, made "
+                                 f"from {number(event.summary_input_tokens)}; its call reads {units} tokens uncached "
+                                 "(L1)"))
     broken = card.pay_back
     penalty = f": {broken.penalty_units:,.0f} units for {broken.saved_per_step:,.0f} a step (L1)" if broken else ""
     return [*facts, ("pays back", paid(broken) + penalty)]
@@ -69,7 +70,8 @@ def _kept(opened: OpenSession, policy: str, card: Card) -> list[tuple[str, str]]
 def _lost(card: Card) -> list[Html]:
     if not card.lost:
         return []
-    return [tag("div", "Lost although it was used:", class_="rw-lead"), tag("ul", *map(_piece, card.lost), class_="rw-list")]
+    return [tag("div", "Lost although it was used:", class_="rw-lead"),
+            tag("ul", *map(_piece, card.lost), class_="rw-list")]
 
 
 def _piece(lost: LostPiece) -> Html:

@@ -155,7 +155,7 @@ def open_session(run: StoredRun, session: str) -> browse.OpenSession:
     return browse.open_session(run.folder, session)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner=False)
 def compactions(run: StoredRun, session: str, policy: str) -> list[compaction_cards.Card]:
     """Every change of a lane's window."""
     return compaction_cards.cards(open_session(run, session), policy)

@@ -62,7 +62,7 @@ def chip(fate: Fate) -> Html:
 def _table(used: Sequence[Used], pair: tuple[str, str], titles: tuple[Html, Html]) -> Html:
     sides = dict(zip(pair, titles, strict=True))
     columns = [joined("evidence"), joined("kind"), joined("used by"), joined("stood in"), *sides.values()]
-    return widgets.table(columns, [_row(u, tuple(sides)) for u in used])
+    return tag("div", widgets.table(columns, [_row(u, tuple(sides)) for u in used]), class_="rw-words")
 
 
 def _row(used: Used, policies: Sequence[str]) -> list[Html]:
@@ -81,6 +81,7 @@ def marked(fate: Fate | None) -> str:
 def numbers(label: str, key: str, last: int) -> int | None:
     """The message looked at; None where none is chosen."""
     if not state.text(key).isdigit():
-        st.number_input(label, 0, last, value=None, step=1, key=state.widget_key(key), on_change=state.store, args=(key,))
+        st.session_state[state.widget_key(key)] = None
+        st.number_input(label, 0, last, step=1, key=state.widget_key(key), on_change=state.store, args=(key,))
         return None
     return widgets.number(label, key, 0, last, 0)

@@ -13,7 +13,7 @@ from evals.message_search import Hit, Query, search, tools_of, words
 from evals.passages import Passage, State, exit_of, passages
 from replay.events import Event
 
-LISTED = 25
+LISTED = 10
 """Hits that are listed."""
 ANY = "any tool"
 _AS_THEY_STAND = "Else the words are searched as they stand; case is ignored"
@@ -28,8 +28,8 @@ def show(opened: OpenSession, pair: tuple[str, str], titles: tuple[Html, Html]) 
         _hits(opened, query)
     chosen = evidence.numbers("Message (# in the log)", "m", len(opened.log) - 1)
     if chosen is None:
-        widgets.callout("note", "No message chosen", "Search above and open a hit, or give a message's number: its text "
-                        "is shown, and the step at which each policy took it out of the view, and why.")
+        widgets.callout("note", "No message chosen", "Search above and open a hit, or give a message's number: its "
+                        "text is shown, and the step at which each policy took it out of the view, and why.")
         return
     _message(opened, chosen, dict(zip(pair, titles, strict=True)))
 
@@ -52,8 +52,8 @@ def _hits(opened: OpenSession, query: Query) -> None:
     widgets.put(tag("p", "; ".join(words(found, opened.log)), ".", class_="rw-lead rw-count"))
     if not found.hits:
         return
-    columns = [joined(name) for name in ("message", "from step", "role", "tools", "where it matches")]
-    widgets.put(widgets.table(columns, [_row(hit) for hit in found.hits[:LISTED]]))
+    columns = [joined(name) for name in ("message", "from step", "who", "where it matches")]
+    widgets.put(tag("div", widgets.table(columns, [_row(hit) for hit in found.hits[:LISTED]]), class_="rw-words"))
     if len(found.hits) > LISTED:
         widgets.put(tag("p", f"The first {LISTED} are listed; add words, a tool or a path to see others.",
                         class_="rw-lead"))
@@ -64,8 +64,8 @@ def _hits(opened: OpenSession, query: Query) -> None:
 def _row(hit: Hit) -> list[Html]:
     line = tag("code", " ".join(hit.before.split("\n")), tag("mark", hit.match), " ".join(hit.after.split("\n")),
                class_="rw-code rw-hit")
-    return [joined(f"#{hit.index:,}"), joined("–" if hit.step is None else f"{hit.step:,}"), joined(hit.role),
-            joined(", ".join(hit.tools) or "–"), line]
+    who = " ".join([hit.role, *hit.tools])
+    return [joined(f"#{hit.index:,}"), joined("–" if hit.step is None else f"{hit.step:,}"), joined(who), line]
 
 
 def _message(opened: OpenSession, index: int, sides: Mapping[str, Html]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -53,8 +54,12 @@ def _filters(by: Mapping[str, Mapping[str, str]]) -> Selection:
         with column:
             if len(counts) > 1:
                 chosen[way] = tuple(widgets.many(f"Sessions by {way}", way, sorted(counts), [],
-                                                 lambda o, counts=counts: f"{o} ({counts[o]:,})"))
+                                                 partial(_counted, counts)))
     return Selection(**chosen)
+
+
+def _counted(counts: Mapping[str, int], option: str) -> str:
+    return f"{option} ({counts.get(option, 0):,})"
 
 
 def _advice(found: Mapping[str, Any]) -> None:
@@ -82,7 +87,8 @@ def _go_on(policy: str) -> None:
 
 def _tradeoff(found: Mapping[str, Any]) -> None:
     widgets.heading("Cost against what is kept", "Means per session with their 95 % intervals. The dashed line joins "
-                    "the policies that no other beats on both. Click a point to open the policy in a session.")
+                    "the policies that no other beats on both; intervals may run beyond the chart. Click a point to "
+                    "open the policy in a session.")
     across, up = scatter.measured(found["rows"], scatter.COSTS), scatter.measured(found["rows"], scatter.KEPT)
     if not across or not up:
         widgets.callout("note", "What is kept was not measured", "Compare again with `--losses` to see how much of "

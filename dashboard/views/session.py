@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -96,10 +97,11 @@ def _stacks(run: StoredRun, session: str, curve: Any, marks: Any, usable: int, d
     top = max(int(curve["tokens"].max()), 1)
     for policy in drawn[:MOST_STACKS]:
         widgets.put(tag("div", widgets.policy_name(policy, colour_of(policy, lanes)), class_="rw-titles"))
-        parts = (t[t["policy"] == policy] for t in (classes, curve, marks, lost))
+        made, views, events, losses = (t[t["policy"] == policy] for t in (classes, curve, marks, lost))
         key = f"stack_{lanes.index(policy)}"
-        st.altair_chart(charts_session.stack(*parts, usable, top), width="stretch", key=key, selection_mode="pick",
-                        on_select=lambda key=key, policy=policy: widgets.open_step(key, a=policy))
+        chart = charts_session.stack(made, views, events, losses, usable, top)
+        st.altair_chart(chart, width="stretch", key=key, selection_mode="pick",
+                        on_select=partial(widgets.open_step, key, a=policy))
     if len(drawn) > MOST_STACKS:
         widgets.put(tag("p", f"The first {MOST_STACKS} of {len(drawn):,} policies; draw fewer to see the others.",
                         class_="rw-lead"))
@@ -110,7 +112,7 @@ def _costs(curve: Any, drawn: Sequence[str], lanes: Sequence[str]) -> None:
     for column, (key, draw) in zip(st.columns(2), made, strict=True):
         with column:
             st.altair_chart(draw(curve, drawn, lanes), width="stretch", key=key, selection_mode="pick",
-                            on_select=lambda key=key: widgets.open_step(key))
+                            on_select=partial(widgets.open_step, key))
 
 
 def _numbers(words: Mapping[str, Sequence[str]], drawn: Sequence[str], lanes: Sequence[str]) -> None:

@@ -88,11 +88,11 @@ def _thresholds(curve: pd.DataFrame, x: alt.X, colour: alt.Color) -> list[Chart]
         x=x, y="threshold:Q", color=colour, tooltip=_TOOLTIP)]
 
 
-def mark_points(marks: pd.DataFrame, x: alt.X, colour: Any) -> Chart:
-    """Compactions and run ends as shapes, with a legend of those that there are."""
+def mark_points(marks: pd.DataFrame, x: alt.X, colour: Any, explained: bool = True) -> Chart:
+    """Compactions and run ends as shapes; `explained`: with a legend of those that there are."""
     present = [m for m in MARKS if m in set(marks["mark"])]
     legend = alt.Legend(title="marks", orient="bottom", labelLimit=260, symbolFillColor="transparent", columns=6)
-    shape = alt.Shape("mark:N", legend=legend if present else None,
+    shape = alt.Shape("mark:N", legend=legend if present and explained else None,
                       scale=alt.Scale(domain=present, range=[SHAPES[MARKS.index(m)] for m in present]))
     return alt.Chart(marks).mark_point(size=55, strokeWidth=1.6, filled=False).encode(
         x=x, y="tokens:Q", color=colour, shape=shape, tooltip=_MARK_TOOLTIP)

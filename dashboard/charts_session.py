@@ -22,7 +22,7 @@ _CLASS_TOOLTIP = [alt.Tooltip("step:Q", title="step", format=","), alt.Tooltip("
 
 
 def stack(classes: pd.DataFrame, curve: pd.DataFrame, marks: pd.DataFrame, lost: pd.DataFrame, usable: int,
-          top: int, height: int = 190) -> Chart:
+          top: int, height: int = 150) -> Chart:
     """One policy's views by class, with the best figure of the whole, window, threshold, marks and lost needs.
 
     `top`: tokens at the upper edge, the same for every policy. A click picks a step, as in `charts.token_curve`.
@@ -37,7 +37,7 @@ def stack(classes: pd.DataFrame, curve: pd.DataFrame, marks: pd.DataFrame, lost:
     whole = alt.Chart(curve).mark_line(strokeWidth=1.2, color=INK_COLOUR).encode(x=x, y="tokens:Q")
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
     hover = alt.Chart(curve).mark_point(opacity=0, size=40).encode(x=x, y="tokens:Q", tooltip=_WHOLE_TOOLTIP)
-    layers = [area, whole, *_lines(curve, x, usable, top), mark_points(marks, x, alt.value(INK_COLOUR)),
+    layers = [area, whole, *_lines(curve, x, usable, top), mark_points(marks, x, alt.value(INK_COLOUR), False),
               *_lost(lost, x), hover.add_params(pick)]
     return alt.layer(*layers).properties(height=height).resolve_scale(shape="independent", color="independent")
 
@@ -73,7 +73,7 @@ def cost(curve: pd.DataFrame, drawn: Sequence[str], policies: Sequence[str], hei
     colour, dash = policy_scales(drawn, policies)
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
     base = alt.Chart(curve).encode(x=_steps("step"), color=colour,
-                                   y=alt.Y("total_units:Q", title="input cost so far, uncached tokens",
+                                   y=alt.Y("total_units:Q", title="input cost so far",
                                            axis=alt.Axis(format="~s", tickCount=5)))
     hover = base.mark_point(opacity=0, size=50).encode(tooltip=_COST_TOOLTIP).add_params(pick)
     return alt.layer(base.mark_line(strokeWidth=2).encode(strokeDash=dash), hover).properties(height=height)
@@ -90,7 +90,7 @@ def cache(curve: pd.DataFrame, drawn: Sequence[str], policies: Sequence[str], he
     colour, dash = policy_scales(drawn, policies)
     pick = alt.selection_point(name="pick", fields=["step"], on="click", nearest=True, empty=False)
     base = alt.Chart(curve).encode(x=_steps("step"), color=colour,
-                                   y=alt.Y("hit:Q", title="share of the view from the cache",
+                                   y=alt.Y("hit:Q", title="from the cache",
                                            axis=alt.Axis(format=".0%", tickCount=5), scale=alt.Scale(domain=[0, 1])))
     hover = base.mark_point(opacity=0, size=50).encode(tooltip=_COST_TOOLTIP).add_params(pick)
     return alt.layer(base.mark_line(strokeWidth=1.4).encode(strokeDash=dash), hover).properties(height=height)

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from dashboard import charts, widgets
-from dashboard.messages import HEAD_CHARS, MOST_CHARS, Fold, folded, text_box
+from dashboard.alignment import Fold, folded
+from dashboard.messages import HEAD_CHARS, MOST_CHARS, text_box
 from evals.board import PairRow
 from evals.series import MARKS
 from evals.side_by_side import Row

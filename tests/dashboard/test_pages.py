@@ -31,8 +31,17 @@ def opened(run: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
             app.switch_page(f"views/{page}.py")
         for key, value in query.items():
             app.query_params[key] = value
-        return app.run() if page or query else app
+        return _settled(app.run() if page or query else app)
     return start
+
+
+def _settled(app: AppTest) -> AppTest:
+    """The page once nothing is worked out beside it any more."""
+    for _ in range(200):
+        if not any('class="rw-waiting"' in piece.proto.body for piece in app.get("html")):
+            break
+        app.run()
+    return app
 
 
 def _html(app: AppTest) -> str:
@@ -60,19 +69,19 @@ def test_compare_says_what_it_recommends_and_warns_of(opened: Open) -> None:
     assert "1,500 tokens</b> window" in page
 
 
-def test_compare_draws_the_longest_session_first(opened: Open) -> None:
+def test_session_draws_the_longest_session_first(opened: Open) -> None:
     """Without a choice the session with the most steps is drawn, under the recorded lane and the first policies."""
-    app = opened()
+    app = opened("session")
 
     assert HOSTILE == app.selectbox(key="choose_session").value
     assert ["recorded", "full-history"] == app.multiselect(key="choose_p").value[:2]
-    assert 2 == len(app.get("vega_lite_chart"))
+    assert 1 + 4 + 2 == len(app.get("vega_lite_chart"))
     assert "run ends at step" in _html(app)
 
 
-def test_compare_keeps_a_choice_in_the_address(opened: Open) -> None:
+def test_session_keeps_a_choice_in_the_address(opened: Open) -> None:
     """What a visitor chooses stands in the query parameters, so that the address reproduces it."""
-    app = opened()
+    app = opened("session")
     app.selectbox(key="choose_session").set_value(PLAIN).run()
     app.multiselect(key="choose_p").set_value(["recorded", DECODE]).run()
 
@@ -179,9 +188,9 @@ def test_nothing_from_a_transcript_is_markup(opened: Open) -> None:
 
 
 def test_a_session_without_a_model_call_says_so(opened: Open) -> None:
-    """Both pages have an empty state for it."""
-    assert "No model call" in _html(opened(session=SILENT))
-    assert "No model call" in _html(opened("step", session=SILENT))
+    """Every page of a session has an empty state for it."""
+    for page in ("session", "step", "compactions"):
+        assert "No model call" in _html(opened(page, session=SILENT))
 
 
 def test_without_a_run_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +252,6 @@ def test_a_failed_trial_is_shown_with_its_reason(sessions: Path, tmp_path: Path,
 
     monkeypatch.setattr(Session, "replay", broken)
     stored([sessions / "plain.jsonl"], tmp_path / "run")
-    for page in (opened(folders=[tmp_path / "run"]), opened("step", folders=[tmp_path / "run"], a=DECODE)):
+    for page in (opened("session", folders=[tmp_path / "run"]), opened("step", folders=[tmp_path / "run"], a=DECODE)):
         assert f"{DECODE} failed on this session" in _html(page)
         assert "ValueError: no such cut" in _html(page)

@@ -18,10 +18,10 @@ def _calls(path: Path) -> set[str]:
 
 
 def test_pages_are_short() -> None:
-    """No page is longer than 150 lines and the router stays near 40."""
+    """No page is longer than 200 lines and the router stays near 40."""
     lengths = {p.name: len(p.read_text(encoding="utf-8").splitlines()) for p in (FOLDER / "views").glob("*.py")}
 
-    assert {} == {name: n for name, n in lengths.items() if n > 150}
+    assert {} == {name: n for name, n in lengths.items() if n > 200}
     assert 45 >= len((FOLDER / "app.py").read_text(encoding="utf-8").splitlines())
 
 
@@ -54,6 +54,8 @@ def test_only_the_data_module_caches() -> None:
 
 def test_charts_know_no_streamlit_and_pages_no_files() -> None:
     """Charts are made from tables alone, and nothing here opens a transcript or a table itself."""
-    assert "streamlit" not in (FOLDER / "charts.py").read_text(encoding="utf-8").replace("Streamlit", "")
+    made = [p for p in SOURCES if p.name.startswith("charts")]
+    assert 3 <= len(made)
+    assert [] == [p.name for p in made if "streamlit" in p.read_text(encoding="utf-8").replace("Streamlit", "")]
     readers = {"open", "orjson.loads", "json.loads", "pd.read_parquet", "load_table", "load_summary", "read"}
     assert {"data.py": {"json.loads"}} == {p.name: found for p in SOURCES if (found := _calls(p) & readers)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from evals.markup import Html, tag
 from replay.commands.output import literal
 
 _LOOK = Path(__file__).parent / "look.css"
+_MARKS = re.compile(r"[!-/:-@\[-`{-~]")
 _SIGNS = {"problem": "✕", "advice": "➔", "note": "ℹ"}
 
 
@@ -144,7 +146,12 @@ def picks(label: str, key: str, options: Sequence[str], chosen: Callable[[str], 
             st.session_state[key] = None
             chosen(option)
 
-    st.pills(label, options, key=key, format_func=lambda o: literal(shown(o)), on_change=clicked)
+    st.pills(label, options, key=key, format_func=lambda o: _unmarked(shown(o)), on_change=clicked)
+
+
+def _unmarked(text: str) -> str:
+    """Text for a label that Streamlit reads as Markdown: it says what it says, nothing more."""
+    return _MARKS.sub(r"\\\g<0>", literal(text))
 
 
 def until(ready: Callable[[float], bool], doing: str) -> bool:

@@ -66,13 +66,13 @@ class OpenSession:
     """A session of a stored run, read and counted again; lanes are replayed when they are asked for."""
 
     def __init__(self, session: Session, policies: Mapping[str, Policy], capacity: Capacity, summariser: str,
-                 pricing: Pricing) -> None:
+                 pricing: Pricing | None = None) -> None:
         """Prepare a session under the settings of its run."""
         self.session = session
         self.policies = policies
         self.capacity = capacity
         self._summariser = summariser
-        self._pricing = pricing
+        self._pricing = pricing or Pricing()
         self._trials: OrderedDict[str, Trial] = OrderedDict()
         self._followed: set[str] = set()
         self._aligned: OrderedDict[tuple[int, str, str], SideBySide] = OrderedDict()

@@ -68,7 +68,7 @@ class Bill:
             return True
         if most is None:
             raise ConfigError("--budget-usd", "", f"no price known for {ask.model!r}: give price_input and "
-                              "price_output (dollars a million tokens) in the [model] section; 0 for a model of your own")
+                              "price_output (dollars a million tokens) in the [model] section; 0 for your own model")
         with self._lock:
             fits = self._usd() + self._reserved + most <= self.ceiling + NOWHERE
             self._reserved += most if fits else 0.0

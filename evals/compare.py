@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from evals import leaderboard
 from evals.board import metric_levels
-from evals.execute import FileResult, run_files
+from evals.execute import default_jobs
 from evals.leaderboard_strata import stratified
 from evals.metrics.retention import Loss
 from evals.outcome_files import OutcomeTable
 from evals.outcome_report import outcome_summary
-from evals.store import SCHEMA_VERSION, new_run
-from evals.trial import SessionRow, Settings, TrialRow
+from evals.runs.collect import Collected, collect, finish
+from evals.runs.engine import Engine, cores
+from evals.runs.part import Work
+from evals.runs.unfinished import Unfinished, unfinished
+from evals.store import SCHEMA_VERSION
+from evals.trial import FileResult, SessionRow, Settings, TrialRow
 from replay.errors import ConfigError, ReadError
 from replay.find import Found
 from replay.policy.load import spec, spec_hash
@@ -33,6 +40,14 @@ class Comparison:
     baseline: str
     settings: Settings
     jobs: int | None = None
+    """Workers; None: one for each core where the input is worth it."""
+    backend: str = "processes"
+    """As `evals.runs.engine.Engine`."""
+    address: str | None = None
+    memory_mb: int | None = None
+    """Memory that a worker may use for its data; None: any."""
+    command: Mapping[str, Any] = field(default_factory=dict)
+    """How the command line would make this comparison again: kept while the run is unfinished."""
     remarks: tuple[str, ...] = ()
     """What is to be said about the choice of files; part of the warnings."""
     outcomes: OutcomeTable | None = None
@@ -46,54 +61,55 @@ class Comparison:
         if self.baseline not in names:
             raise ConfigError("--baseline", "", f"{self.baseline!r} is not among the policies: {', '.join(names)}")
 
+    @property
+    def engine(self) -> Engine:
+        """What carries out the work."""
+        jobs = self.jobs or (default_jobs(self.files) if self.backend == "processes" else cores())
+        return Engine(backend=self.backend, jobs=jobs, address=self.address)
+
 
 def compare(job: Comparison, out: Path | None, done: Callable[[FileResult], None] = lambda _: None) -> dict[str, Any]:
-    """Run a comparison and give its summary; with `out` the run is stored there. Raises ReadError without sessions."""
+    """Run a comparison and give its summary; with `out` the run is stored there. Raises ReadError without sessions.
+
+    A stored run that was stopped goes on where it was when the same comparison is made again.
+    """
     if out is None:
         job = replace(job, settings=replace(job.settings, rows=False))
-        rows, unreadable = _collect(job, lambda _: None, done)
-        return _summary(job, rows, unreadable, None)
-    with new_run(out) as writer:
-        rows, unreadable = _collect(job, writer.add, done)
-        summary = _summary(job, rows, unreadable, out)
-        writer.close(summary, _recipe(job))
+        return _summary(job, _collected(job, done, None), None)
+    with unfinished(out, identity(job), job.command) as kept:
+        found = _collected(job, done, kept)
+        summary = _summary(job, found, out)
+        finish(kept, found, summary, _recipe(job))
     return summary
 
 
-def _collect(job: Comparison, keep: Callable[[SessionRow], None],
-             done: Callable[[FileResult], None]) -> tuple[list[SessionRow], list[FileResult]]:
-    rows: list[SessionRow] = []
-    unreadable: list[FileResult] = []
-    taken: dict[str, int] = {}
-    for result in run_files(job.files, job.policies, job.settings, job.jobs):
-        done(result)
-        if result.unreadable is not None:
-            unreadable.append(result)
-        for row in result.sessions:
-            named = _distinct(row, taken)
-            keep(named)
-            rows.append(_light(named))
-    if not rows:
-        reasons = "; ".join(f"{r.path}: {r.unreadable}" for r in unreadable[:3])
+def _collected(job: Comparison, done: Callable[[FileResult], None], kept: Unfinished | None) -> Collected:
+    work = Work(policies=job.policies, settings=job.settings, memory_mb=job.memory_mb)
+    found = collect(job.files, work, job.engine, done, kept)
+    if not found.rows:
+        reasons = "; ".join(f"{r.path}: {r.unreadable}" for r in found.unreadable[:3])
         raise ReadError("input", f"no session could be read. {reasons}" if reasons else "no session files found")
-    return rows, unreadable
+    return found
 
 
-def _distinct(row: SessionRow, taken: dict[str, int]) -> SessionRow:
-    """Sessions of the same id are told apart by a number in the order of the files."""
-    count = taken[row.session] = taken.get(row.session, 0) + 1
-    return row if count == 1 else replace(row, session=f"{row.session}~{count}")
+def identity(job: Comparison) -> str:
+    """What makes two comparisons the same run: files as they are, policies, baseline, settings, and our version."""
+    files = [(str(f.path.absolute()), *_state(f.path)) for f in job.files]
+    policies = [(p.name, spec_hash(p)) for p in job.policies]
+    parts = (version("rewindow"), SCHEMA_VERSION, files, policies, job.baseline, repr(job.settings), str(job.outcomes))
+    return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()
 
 
-def _light(row: SessionRow) -> SessionRow:
-    """Without step and event rows, which are stored already."""
-    trials = tuple(replace(t, steps=(), events=()) for t in row.trials)
-    recorded = replace(row.recorded, steps=(), events=()) if row.recorded else None
-    return replace(row, trials=trials, recorded=recorded)
+def _state(path: Path) -> tuple[int, int]:
+    """Size and time of a file; what is read from a pipe is never the same again."""
+    if not path.is_file():
+        return time.time_ns(), 0
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
-def _summary(job: Comparison, rows: Sequence[SessionRow], unreadable: Sequence[FileResult],
-             out: Path | None) -> dict[str, Any]:
+def _summary(job: Comparison, found: Collected, out: Path | None) -> dict[str, Any]:
+    rows, unreadable = found.rows, found.unreadable
     names = [p.name for p in job.policies]
     data = leaderboard.table(rows, names)
     clusters = leaderboard.repositories(rows)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from evals.costing import Pricing
 from evals.metrics.base import Measurement, Trial
@@ -16,6 +16,7 @@ from evals.metrics.retention import Loss, losses, losses_by_step
 from evals.outcome_files import sidecar_label
 from evals.outcomes import Label, transcript_label
 from evals.plain_lanes import plain_key
+from evals.runs.limits import time_limit
 from evals.watchlist import watchlist
 from replay.engine import Lane, Session, View
 from replay.errors import ConfigError
@@ -50,6 +51,8 @@ class Settings:
     """Keep a row for each step and event (False: only a trial's measurements, where nothing is stored)."""
     losses: bool = False
     """Measure also what was lost that the agent later used (`evals.metrics.LOSSES`)."""
+    time_limit: float | None = 600.0
+    """Seconds that a trial may take; None: any."""
     reader: str | None = None
     """Reader of all files, as `replay.readers.read` takes it; None: each file's format is told from its content."""
 
@@ -101,14 +104,37 @@ class SessionRow:
     trials: tuple[TrialRow, ...] = field(default_factory=tuple)
 
 
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What came of one file: its sessions, or the reason why it could not be read."""
+
+    path: str
+    sessions: tuple[SessionRow, ...] = ()
+    unreadable: str | None = None
+
+
+class Attempt(Protocol):
+    """Watches over a trial: of the session at a position in its file, under a policy."""
+
+    def __call__(self, position: int, policy: Policy, make: Callable[[], TrialRow]) -> TrialRow:
+        """The row that `make` gives, or another in its place."""
+
+
 def run_session(transcript: Transcript, position: int, policies: Sequence[Policy], settings: Settings,
-                counter: Any) -> SessionRow:
+                counter: Any, attempt: Attempt | None = None) -> SessionRow:
     """Replay one session under every policy and measure each lane."""
     from replay.policy.load import RECORDED
 
     session = Session(transcript, counter)
     known: dict[bytes, _Measured] = {}
-    trials = tuple(run_trial(session, p, settings, known) for p in policies)
+
+    def row(policy: Policy) -> TrialRow:
+        def make() -> TrialRow:
+            return run_trial(session, policy, settings, known)
+
+        return attempt(position, policy, make) if attempt else make()
+
+    trials = tuple(map(row, policies))
     calibration = session.calibration
     return SessionRow(
         session=transcript.session_id, path=transcript.path, format=transcript.format, position=position,
@@ -117,7 +143,7 @@ def run_session(transcript: Transcript, position: int, policies: Sequence[Policy
         recorded_compactions=sum(c.kind != "micro" for c in transcript.compactions),
         calibration_factor=calibration.factor, calibration_overhead=calibration.overhead,
         calibration_error=calibration.error, cwd=transcript.cwd, outcome=_outcome(session, settings.losses),
-        recorded=run_trial(session, RECORDED, settings, known), trials=trials)
+        recorded=row(RECORDED), trials=trials)
 
 
 def _outcome(session: Session, look: bool) -> Label:
@@ -136,15 +162,19 @@ def _outcome(session: Session, look: bool) -> Label:
 
 def run_trial(session: Session, policy: Policy, settings: Settings,
               known: dict[bytes, _Measured] | None = None) -> TrialRow:
-    """One trial; whatever goes wrong inside it becomes a failed row.
+    """One trial; whatever goes wrong inside it, endless work too, becomes a failed row.
 
     `known` holds what was measured of the session's plain lanes, and is added to.
 
     This, a single metric (`evals.metrics.load.measured`) and the command line are the only places where every
     Exception is caught.
     """
-    done = contained(lambda: _row(session, session.replay(policy, settings.capacity, settings.summariser), settings,
-                                  {} if known is None else known))
+    def work() -> TrialRow:
+        with time_limit(settings.time_limit, "the trial"):
+            return _row(session, session.replay(policy, settings.capacity, settings.summariser), settings,
+                        {} if known is None else known)
+
+    done = contained(work)
     return done if isinstance(done, TrialRow) else TrialRow(policy=policy.name, ok=False, error=done)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from replay.errors import ReadError, RewindowError
+from replay.errors import Interrupted, ReadError, RewindowError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("evals.commands.demo:demo", "Compare several policies on the bundled sessions."),
@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "show": ("replay.commands.show:show", "Show the steps of a session, or the exact view of one."),
     "compare": ("evals.commands.compare:compare", "Replay sessions under several policies and rank them."),
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
+    "runs": ("evals.commands.runs:runs", "List stored runs, go on with one that was stopped, delete one."),
     "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),
     "gate": ("evals.commands.gate:gate", "Compare model views with golden ones: a regression test for harnesses."),
     "serve": ("replay.commands.serve:serve", "Answer a real harness from a recording, and record what it sends."),
@@ -29,6 +30,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "dashboard": ("dashboard.launch:dashboard", "Open the dashboard on 127.0.0.1."),
 }
 """Command name to where it lives and what it does."""
+
+
+INTERRUPTED = 130
+"""Exit code of what a person stopped, as shells have it."""
 
 
 class LazyGroup(click.Group):
@@ -70,11 +75,13 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code: Any = group.main(args=[a for a in given if a != "--debug"], prog_name="rewindow", standalone_mode=False)
     except click.exceptions.Abort:
-        _stop("interrupted; nothing was written", 130)
+        _stop("interrupted; nothing was written", INTERRUPTED)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except RewindowError as error:
+        if isinstance(error, Interrupted):
+            _stop(str(error), INTERRUPTED)
         if debug:
             raise
         _stop(str(error), _code(error))

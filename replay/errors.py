@@ -6,6 +6,7 @@ RewindowError
     ConfigError      a policy, setting or call is wrong (file, key)
         UnknownName  a name that no registry holds (kind, name, choices)
     InvariantError   a view breaks a rule that every view obeys (session, step)
+    Interrupted      the work was stopped; says what of it is kept
     SummaryMissing   the chosen summariser has no text for this step
 """
 
@@ -69,6 +70,10 @@ class InvariantError(RewindowError):
 
     def __str__(self) -> str:
         return f"session {self.session}, step {self.step}: {self.reason}"
+
+
+class Interrupted(RewindowError):
+    """The work was stopped from outside; the message says what of it is kept."""
 
 
 @dataclass

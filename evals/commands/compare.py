@@ -40,6 +40,13 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained HTML report."),
         reader_option,
         click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: all cores for large inputs."),
+        click.option("--backend", type=click.Choice(("processes", "dask", "ray")), default="processes",
+                     show_default=True, help="Who works: processes of this machine, or a Dask or Ray cluster."),
+        click.option("--address", help="Where the cluster is; default: one on this machine for this run."),
+        click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True,
+                     help="Seconds that one session may take under one policy; beyond it the trial has failed."),
+        click.option("--memory-limit", "memory_mb", type=click.IntRange(min=64),
+                     help="MB of data that a worker may hold; a session that needs more has failed."),
         click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     )):
         command = option(command)
@@ -60,46 +67,11 @@ def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | 
     return 0
 
 
-def run(paths: Sequence[str], out: Path | None, *, policies: Sequence[str], baseline: str | None, window: int,
-        output_reserve: int, tokenizer: str, prices: str | None, cache_model: str, summariser: str,
-        jobs: int | None, reader: str | None = None, metrics: Sequence[str] = (), losses: bool = False,
-        outcomes: Path | None = None) -> dict[str, Any]:
-    """Do the comparison with a progress bar on stderr, and give its summary."""
-    from evals.caches import cache_model as check_cache_model
-    from evals.compare import Comparison
+def run(paths: Sequence[str], out: Path | None, **options: Any) -> dict[str, Any]:
+    """Do the comparison with a progress bar on stderr, and give its summary; `options` as `comparison` takes them."""
+    from evals.commands.prepare import comparison
     from evals.compare import compare as compare_sessions
-    from evals.costing import Pricing
-    from evals.metrics.load import named_metric
-    from evals.outcome_files import load_outcomes
-    from evals.prices import price as check_price
-    from evals.trial import Settings
-    from replay.copies import without_copies
-    from replay.errors import ConfigError
-    from replay.find import find
-    from replay.policy.base import Capacity
-    from replay.policy.load import policy
-    from replay.policy.summarisers import summariser as check_summariser
-    from replay.readers.registry import reader as check_reader
-    from replay.tokens import tokenizer as check_tokenizer
 
-    if output_reserve >= window:
-        raise ConfigError("--output-reserve", "", f"must be smaller than the window of {window:,} tokens")
-    chosen = tuple(policy(name) for name in policies)
-    check_summariser(summariser)
-    check_tokenizer(tokenizer)
-    if reader is not None:
-        check_reader(reader)
-    for target in metrics:
-        named_metric(target)
-    if cache_model != "auto":
-        check_cache_model(cache_model)
-    if prices:
-        check_price(prices)
-    settings = Settings(capacity=Capacity(window=window, output_reserve=output_reserve), tokenizer=tokenizer,
-                        summariser=summariser, pricing=Pricing(cache=cache_model, prices=prices), reader=reader,
-                        metrics=tuple(metrics), losses=losses)
-    files, remarks = without_copies(find(paths), reader)
-    job = Comparison(files=tuple(files), policies=chosen, baseline=baseline or chosen[0].name, settings=settings,
-                     jobs=jobs, remarks=tuple(remarks), outcomes=load_outcomes(outcomes) if outcomes else None)
-    with progress("sessions", len(files)) as advance:
+    job = comparison(paths, **options)
+    with progress("sessions", len(job.files)) as advance:
         return compare_sessions(job, out, lambda result: advance(Path(result.path).name))

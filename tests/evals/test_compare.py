@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evals.store import RunExists, load_summary, load_table, new_run
+from evals.store import load_summary, load_table
 from replay.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,44 +94,6 @@ def test_a_run_is_never_overwritten(sessions: Path, tmp_path: Path, capsys: pyte
 
     assert 2 == run("compare", str(sessions), "-p", "full-history", "--out", str(tmp_path / "there"))
     assert "there already" in capsys.readouterr().err
-
-
-def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    """When the block of a new run raises, neither the folder nor its scratch copy stays."""
-    with pytest.raises(KeyboardInterrupt), new_run(tmp_path / "run"):
-        raise KeyboardInterrupt
-
-    assert [] == list(tmp_path.iterdir())
-    with new_run(tmp_path / "run") as writer:
-        writer.close({"sessions": []}, "")
-    with pytest.raises(RunExists), new_run(tmp_path / "run"):
-        pass
-
-
-def test_interrupt_leaves_no_half_written_run(sessions: Path, tmp_path: Path) -> None:
-    """Ctrl-C in the middle of a comparison leaves no run folder behind."""
-    for n in range(40):
-        chat(sessions / f"more{n}.jsonl", 60, 800)
-    out = tmp_path / "runs" / "cut"
-    command = [sys.executable, "-m", "replay.cli", "compare", str(sessions), "-p", "full-history", "-p", "mycodeagent",
-               "--jobs", "1", "--out", str(out)]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-                               env=os.environ | {"PYTHONPATH": str(ROOT)})
-    _wait_for(lambda: out.parent.is_dir() and any(out.parent.iterdir()), process)
-    process.send_signal(signal.SIGINT)
-    message = process.communicate(timeout=60)[1]
-
-    assert 130 == process.returncode, message
-    assert "interrupted" in message
-    assert [] == list(out.parent.iterdir())
-
-
-def _wait_for(ready: Any, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
-    while not ready():
-        assert process.poll() is None, "the comparison was over before it could be interrupted"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_an_ended_run_is_said(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:

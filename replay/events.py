@@ -28,6 +28,7 @@ SENTENCES: Mapping[str, str] = MappingProxyType({
     "stale_usage": "The usage that decided was reported for the window before its last change, so it is too high.",
     "summary_unavailable": "No summary could be had, so nothing was changed.",
     "summary_inflated": "The summary would have been larger than what it stands for, so nothing was changed.",
+    "summary_input_too_large": "The call for a summary does not fit the window itself, so nothing was changed.",
     "breaker_open": "The policy failed several times in a row at this, so it does not try again in this session.",
     "cooling_down": "The policy failed at this a short while ago, so it waits before it tries again.",
     "not_loaded": "A new process of the harness did not load these messages.",

@@ -193,6 +193,16 @@ class SummaryRequest:
     """Section names of the imitated harness, in order."""
     form: Rendering | None = None
     """How the summariser sees messages; None: as they are."""
+    marks: tuple[Mark, ...] = ()
+    """How the window shows them."""
+
+    @property
+    def tokens(self) -> int:
+        """Counted tokens of what the summariser reads: the log ranges in their form, and earlier summaries."""
+        log = self.log
+        marks = self.marks if self.form is None else (*self.marks, Mark(self.form, 0, self.end))
+        read = sum(log.item_size(span, marks, log.tokens) for span in self.spans)
+        return read + sum(log.inserted_size(item, log.tokens) for item in self.previous)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +216,20 @@ class Summary:
     """Size where only the size is modelled; None: the text's own size counts."""
     forgets: bool = False
     """Earlier summaries went into the request but are not in the text: what they spoke for is lost."""
+
+
+class InputRule(Protocol):
+    """What of a summary's input is read where there is a limit?"""
+
+    @property
+    def otherwise(self) -> str:
+        """What stands for the summary where nothing is read."""
+
+    def words(self) -> str:
+        """The limit in words."""
+
+    def limited(self, request: SummaryRequest, capacity: Capacity) -> SummaryRequest | Refusal | None:
+        """The request with what is read; a refusal where none is made, None where nothing is left to read."""
 
 
 class Summariser(Protocol):

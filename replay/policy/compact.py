@@ -6,23 +6,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from replay.policy.base import Cut, Moment, Refusal, Remarked, Summariser, Summary, SummaryRequest
+from replay.policy.base import Capacity, Cut, Moment, Refusal, Remarked, Summariser, Summary, SummaryRequest
 from replay.policy.policy import Stage
 from replay.policy.summarising import summarised
-from replay.window import (
-    Inserted,
-    Item,
-    Mark,
-    Rendering,
-    Span,
-    Window,
-    merged,
-    spans_after,
-    spans_before,
-    spoken_for,
-)
+from replay.window import Inserted, Item, Span, Window, merged, spans_after, spans_before, spoken_for
 
-FAILURES = ("summary_unavailable", "summary_inflated")
+FAILURES = ("summary_unavailable", "summary_inflated", "summary_input_too_large")
 """Refusals for which a summary was asked in vain."""
 
 
@@ -65,8 +54,12 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
     source = _input(stage, moment, cut)
     previous = moment.window.summaries() if stage.merge_previous and cut.base == "window" else ()
     request = SummaryRequest(log=moment.log, spans=source, previous=previous, step=moment.step,
-                             end=moment.window.end, sections=stage.sections, form=stage.summary_form)
-    request, summary = _asked(stage, request, cut, summariser)
+                             end=moment.window.end, sections=stage.sections, form=stage.summary_form,
+                             marks=moment.window.marks)
+    asked = _asked(stage, request, cut, summariser, moment.capacity)
+    if isinstance(asked, Refusal):
+        return asked
+    request, summary = asked
     source = request.spans
     if summary is None:
         return Refusal("summary_unavailable")
@@ -79,7 +72,7 @@ def compact(stage: Stage, moment: Moment, summariser: Summariser, number: int) -
         return Refusal("summary_inflated")
     dropped = _lost(moment, items)
     return Compacted(window=window, added=inserted, summariser=summary.by,
-                     input_tokens=_input_tokens(moment, source, request.previous, stage.summary_form),
+                     input_tokens=request.tokens,
                      dropped=dropped, faults=_faults(cut, dropped, previous, summary),
                      summarised=tuple(i for i in _indices(gone) if _inside(i, source)),
                      checkpoint=f"checkpoint-{number}")
@@ -100,12 +93,14 @@ def _clipped(summary: Summary, chars: int) -> Summary:
     return replace(summary, text=f"{summary.text[:chars]}{_CLIPPED}")
 
 
-def _asked(stage: Stage, request: SummaryRequest, cut: Cut,
-           summariser: Summariser) -> tuple[SummaryRequest, Summary | None]:
-    """What the summariser was given, and its answer; where nothing fits its limit a fixed sentence."""
+def _asked(stage: Stage, request: SummaryRequest, cut: Cut, summariser: Summariser,
+           capacity: Capacity) -> tuple[SummaryRequest, Summary | None] | Refusal:
+    """What the summariser was given, and its answer; where nothing fits its limit a fixed sentence, or a refusal."""
     if stage.input_limit is None:
         return request, summarised(summariser, request, cut, stage.split_turn, stage.appendix)
-    limited = stage.input_limit.limited(request)
+    limited = stage.input_limit.limited(request, capacity)
+    if isinstance(limited, Refusal):
+        return limited
     if limited is None:
         nothing = replace(request, spans=(), previous=())
         return nothing, Summary(text=stage.input_limit.otherwise, by=NOTHING_FITS, forgets=True)
@@ -142,15 +137,6 @@ def _minus(spans: tuple[Span, ...], kept: tuple[Item, ...]) -> tuple[Span, ...]:
 
 def _indices(spans: tuple[Span, ...]) -> Iterator[int]:
     return (i for span in spans for i in range(span.start, span.stop))
-
-
-def _input_tokens(moment: Moment, source: tuple[Span, ...], previous: tuple[Inserted, ...],
-                  form: Rendering | None) -> int:
-    """Counted tokens of what the summariser reads: the source as the window shows it, and earlier summaries."""
-    log, marks = moment.log, moment.window.marks
-    marks = marks if form is None else (*marks, Mark(form, 0, moment.window.end))
-    read = sum(log.item_size(span, marks, log.tokens) for span in source)
-    return read + sum(log.inserted_size(item, log.tokens) for item in previous)
 
 
 def _whole(cut: Cut | Refusal, moment: Moment) -> Cut | Refusal:

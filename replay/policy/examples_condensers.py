@@ -11,6 +11,9 @@ from replay.tokens.bytes_count import ByteCounter
 from replay.view import shown_messages
 from replay.window import Inserted
 
+_SMALL = "tokens=2000,second.reserve=1000,input_limit.reserve=0"
+"""Settings for a window of 10,000 tokens."""
+
 
 def _strides(observations: int) -> list[int]:
     """Numbers of the observations that SWE-agent elides with n = 5 and polling = 3."""
@@ -51,7 +54,7 @@ def _checkpoint() -> tuple[list[str], bool]:
     """Roles of OpenCode's view after a compaction, and whether the kept result stands in it as text."""
     moves = [m for _ in range(30) for m in (("a", 1), ("t", 400))]
     made = session(("u", 10), *moves)
-    lane = replay(made, "opencode-core:tokens=2000,second.reserve=1000", 10_000)
+    lane = replay(made, f"opencode-core:{_SMALL}", 10_000)
     at = next(v for v in lane.views if any(isinstance(i, Inserted) for i in v.window.items))
     shown = [s.message for s in shown_messages(Log(made.main, ByteCounter()), at.window)]
     return [m.role for m in shown], "[Tool result]: xxxx" in shown[0].text

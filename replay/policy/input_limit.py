@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
-from replay.policy.base import SummaryRequest, check
+from replay.policy.base import Capacity, SummaryRequest, check
 from replay.policy.estimators import Characters
 from replay.window import Span, spans_after
 
@@ -34,8 +34,8 @@ class InputLimit:
         start = ", beginning with a prompt" if self.from_prompt else ""
         return f"of what is cut the newest {self.tokens:,} tokens are read{start}"
 
-    def limited(self, request: SummaryRequest) -> SummaryRequest | None:
-        """The request with what fits; None where nothing does."""
+    def limited(self, request: SummaryRequest, capacity: Capacity) -> SummaryRequest | None:
+        """The request with what fits; None where nothing does. The window is no limit of its own."""
         log, room = request.log, self.tokens
         earlier = sum(log.inserted_size(p, self.estimator) for p in request.previous)
         first, left = self._first(request, room)

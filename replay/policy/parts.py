@@ -28,6 +28,7 @@ from replay.policy.head_tail_tokens import (
     HEAD_TAIL_REPLACEMENTS,
     HEAD_TAIL_TRIGGERS,
 )
+from replay.policy.input_ladders import INPUT_LIMITS
 from replay.policy.langchain import LANGCHAIN_CUTS, LANGCHAIN_MEASURES, LANGCHAIN_TOOL_RULES, LANGCHAIN_TRIGGERS
 from replay.policy.levels import LEVEL_MEASURES, LEVEL_TRIGGERS
 from replay.policy.measures import MEASURES
@@ -60,11 +61,13 @@ PARTS: Mapping[str, Mapping[str, type]] = {
     "replacement": {**REPLACEMENTS, **EXCHANGES, **HAND_OFFS, **ATTACHMENTS, **HEAD_TAIL_REPLACEMENTS,
                     **RESTORED, **ANSWERED, **CLINE_REPLACEMENTS, **CHECKPOINTS},
     "appendix": {**APPENDICES, **CLINE_APPENDICES},
+    "input_limit": INPUT_LIMITS,
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,
 }
 """Kind of part (as its table is called in TOML) to name to class."""
 
 DEFAULT_USE: Mapping[str, str] = {"estimator": "characters", "rendering": "placeholder",
-                                  "replacement": "summary-message", "cut": "tokens", "trigger": "threshold"}
+                                  "replacement": "summary-message", "cut": "tokens", "trigger": "threshold",
+                                  "input_limit": "newest"}
 """The part that is meant where a table leaves `use` out."""

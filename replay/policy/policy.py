@@ -6,8 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
-from replay.policy.base import Appendix, CutRule, Measure, Reinjection, Replacement, ToolResultRule, Trigger
-from replay.policy.input_limit import InputLimit
+from replay.policy.base import Appendix, CutRule, InputRule, Measure, Reinjection, Replacement, ToolResultRule, Trigger
 from replay.policy.layers import Layer
 from replay.policy.measures import Estimated
 from replay.policy.reactive import ForceStage, GiveUp
@@ -65,7 +64,7 @@ class Stage:
     """What is written behind the summary from the log itself."""
     summary_input: Literal["cut", "view"] = "cut"
     """What the summariser reads: what is cut, or the whole view with the tail that stays."""
-    input_limit: InputLimit | None = None
+    input_limit: InputRule | None = field(default=None, metadata=_part("input_limit"))
     """How much of that it reads; None: everything."""
     summary_form: Rendering | None = field(default=None, metadata=_part("rendering"))
     """The form in which the summariser reads messages, e.g. tool results cut to a size; None: as they are."""

@@ -154,7 +154,8 @@ def test_checkpoint_holds_summary_and_newest_messages() -> None:
 def test_core_path_compacts_again_from_its_checkpoint() -> None:
     """Nothing is lost at the second compaction: the newest messages of the first one were in its text."""
     moves = [m for _ in range(60) for m in (("a", 1), ("t", 400))]
-    lane = replay(session(("u", 10), *moves), "opencode-core:tokens=2000,second.reserve=1000", 10_000)
+    small = "opencode-core:tokens=2000,second.reserve=1000,input_limit.reserve=0"
+    lane = replay(session(("u", 10), *moves), small, 10_000)
     fulls = [e for e in lane.events if e.kind == "full"]
 
     assert 2 <= len(fulls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from replay.blocks import Block, Opaque, Text, ToolCall, ToolResult
@@ -24,26 +25,29 @@ _NO_TEXT = ("tool_use", "thinking", "redacted_thinking")
 """Blocks of Anthropic's protocol in a response that are no text of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
-    """What one speaker said in a request: a message, or a part of one where several speakers share it."""
+    """What one speaker said in a request: a message, or a part of one where several speakers share it.
+
+    Every later request shows it again, so what is asked of it is worked out once.
+    """
 
     role: Role
     blocks: tuple[Block, ...]
     item: int
     """Id of the item that it stands in, or that it begins in."""
 
-    @property
+    @cached_property
     def text(self) -> str:
         """All text and result text, joined by newlines."""
         return "\n".join(b.text for b in self.blocks if isinstance(b, (Text, ToolResult)))
 
-    @property
+    @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of a response."""
         return tuple(b for b in self.blocks if isinstance(b, ToolCall))
 
-    @property
+    @cached_property
     def answers(self) -> tuple[str, ...]:
         """Ids of the calls that it answers."""
         return tuple(b.call_id for b in self.blocks if isinstance(b, ToolResult))

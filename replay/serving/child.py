@@ -33,8 +33,7 @@ def run(command: Sequence[str], prompts: Sequence[str], endpoint: Endpoint, addr
     for turn, (words, told) in enumerate(_runs(command, prompts), 1):
         code = subprocess.run(words, check=False, env=os.environ | environment(address)  # noqa: S603 - the user's own
                               | {"REWINDOW_TURN": str(turn)} | told).returncode
-        if endpoint.recording is not None:
-            endpoint.recording.process_ended(command, code, endpoint.count)
+        endpoint.new_process(command, code)
         failed = failed or code
         if endpoint.tally.stopped is not None:
             break

@@ -123,10 +123,11 @@ class Endpoint:
         self.refuse_next = times
         return self.state()
 
-    def new_process(self) -> dict[str, Any]:
-        """What comes now is of a new process of the harness."""
+    def new_process(self, argv: Sequence[str] = (), code: int | None = None) -> dict[str, Any]:
+        """What comes now is of a new process of the harness; the one before was called and ended so."""
+        self._after_end = True
         if self.recording is not None:
-            self.recording.process_ended((), None, self.count)
+            self.recording.process_ended(argv, code, self.count)
         return self.state()
 
     def state(self) -> dict[str, Any]:
@@ -261,7 +262,7 @@ class Endpoint:
             self._after_end = not done.calls
 
     def _prompts(self, asked: Asked, done: Responded) -> list[str]:
-        """What a person typed for this request: the recorded prompts, else the last message behind a finished turn."""
+        """What a person typed for this request: the recorded prompts, else the last message where a turn begins."""
         if done.kind != "step" or not self._after_end:
             return []
         texts = [p.text for p in asked.pieces if p.role == "user"]

@@ -13,6 +13,8 @@ from replay.transcript import Message, Step, Thread
 What = Literal["prompt", "result", "missing-result", "unknown-call", "unknown-tool", "order", "request", "end",
                "forbidden"]
 _PROMPTS = ("human", "nudge")
+_WRAPPED, _WRAPPING = 4, 400
+"""A message is a prompt with something around it up to so many times its length and characters more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Line:
     _by_call: dict[str, list[int]] = field(default_factory=dict)
     _by_text: dict[str, list[int]] = field(default_factory=dict)
     _by_action: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    _coming: list[int | None] = field(default_factory=list)
+    """For each turn the next one, itself included, that has prompts."""
     _last: list[int] = field(default_factory=list)
     """Items of the request that was answered last."""
     _seen: set[int] = field(default_factory=set)
@@ -91,6 +95,11 @@ class Line:
                 self._by_action.setdefault(action(call), []).append(number)
             if turn.message.text.strip():
                 self._by_text.setdefault(turn.message.text.strip(), []).append(number)
+        coming = None
+        for number in reversed(range(len(self.turns))):
+            coming = number if self.turns[number].prompts else coming
+            self._coming.append(coming)
+        self._coming.reverse()
 
     def knows(self, pieces: Sequence[Piece]) -> int:
         """How surely the last response of a request and its results are of this line: 2 by ids, 1 by what they say."""
@@ -178,9 +187,17 @@ class Line:
         expected = self.turns[turn]
         if expected.prompts and not self._has_prompts(turn, pieces):
             yield self._divergence(turn, "prompt", "the recorded prompt is not in the request")
+        elif not expected.prompts and pieces and self._is_early(turn, pieces[-1]):
+            yield self._divergence(turn, "prompt", "a prompt is in the request that was recorded at a later step")
         before = self.turns[turn - 1].message.calls if turn else ()
         if before:
             yield from self._results(turn, before, pieces)
+
+    def _is_early(self, turn: int, last: Piece) -> bool:
+        """Whether a request ends in the prompt of a later turn: the harness gave up the one that is told."""
+        coming = self._coming[turn]
+        return last.role == "user" and coming is not None and any(
+            p in last.text and len(last.text) <= _WRAPPED * len(p) + _WRAPPING for p in self._prompts(coming))
 
     def _has_prompts(self, turn: int, pieces: Sequence[Piece]) -> bool:
         texts = [p.text for p in pieces if p.role == "user"]

@@ -59,6 +59,7 @@ OLD = {"role": "user", "content": "Something else."}
     ([OLD], 1, "prompt"),
     ([PROMPT, FIRST, result(1, "print(2)")], 2, "result"),
     ([PROMPT, FIRST], 2, "missing-result"),
+    ([PROMPT, FIRST, result(1, "print(1)"), {"role": "user", "content": "Now the tests."}], 2, "prompt"),
     ([PROMPT, FIRST, result(1, "print(1)"), call(9, "c.py", "mine"), result(9, "sea", "mine")], 2, "unknown-call"),
     ([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}, OLD], 2, "request"),
 ])

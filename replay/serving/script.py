@@ -79,6 +79,8 @@ class Line:
     _by_action: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     _coming: list[int | None] = field(default_factory=list)
     """For each turn the next one, itself included, that has prompts."""
+    _answered: frozenset[str] = frozenset()
+    """Ids that recorded results answer; a log that was cut may lack their calls."""
     _last: list[int] = field(default_factory=list)
     """Items of the request that was answered last."""
     _seen: set[int] = field(default_factory=set)
@@ -95,6 +97,7 @@ class Line:
                 self._by_action.setdefault(action(call), []).append(number)
             if turn.message.text.strip():
                 self._by_text.setdefault(turn.message.text.strip(), []).append(number)
+        self._answered = frozenset(i for turn in self.turns for i in turn.results)
         coming = None
         for number in reversed(range(len(self.turns))):
             coming = number if self.turns[number].prompts else coming
@@ -177,7 +180,7 @@ class Line:
         calls = [c for p in fresh for c in p.calls]
         self._renamed.update(c.id for c in calls if action(c) in self._by_action)
         unknown = [i for i in (*(c.id for c in calls), *(i for p in fresh for i in p.answers))
-                   if i not in self._by_call and i not in self._renamed]
+                   if i and i not in self._by_call and i not in self._renamed and i not in self._answered]
         self._renamed.update(unknown)
         for _ in dict.fromkeys(unknown):
             yield self._divergence(self.next, "unknown-call", "a tool call that the recording does not have")

@@ -25,7 +25,7 @@ from replay.transcript import Transcript, Usage
 
 NODE_NEEDED = (22, 19)
 NODE_PACKAGE = "22.23.5"
-INSTALL_SECONDS = 240
+INSTALL_SECONDS = 180
 ARGUMENTS = '{"path":"a.py"}'
 
 
@@ -101,7 +101,7 @@ def _installed(npm: str, base: Path, package: str, version: str) -> Path:
     scratch = folder.with_suffix(".new")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
-    command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries", "1",
+    command = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries", "1", "--fetch-timeout", "60000",
                f"{package}@{version}"]
     try:
         done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from replay.canonical import CHAIN_START, digest, link
 from replay.log import Log
-from replay.window import Inserted, Item, Mark, Rendering, Window, pieces, rendering_at
+from replay.window import MANY, Inserted, Item, Mark, Rendering, Window, pieces, rendering_at
 
 
 class Print(NamedTuple):
@@ -160,6 +160,9 @@ def _common_of(log: Log, before: Item, after: Item, old: tuple[Mark, ...], new: 
 
 def _first_change(log: Log, old: tuple[Mark, ...], new: tuple[Mark, ...], start: int, stop: int) -> int:
     """Lowest log index in `[start, stop)` that the new marks show differently; `stop` where none is."""
+    end = stop
+    if len(old) + len(new) >= MANY:
+        old, new, start, stop = _near(old, new, start, stop)
     for low, high, _ in pieces(old + new, start, stop):
         before, after = rendering_at(old, low), rendering_at(new, low)
         if before == after:
@@ -169,7 +172,20 @@ def _first_change(log: Log, old: tuple[Mark, ...], new: tuple[Mark, ...], start:
             if _shown(log, before, index) != _shown(log, after, index):
                 return index
             index = _next_rendered(log, before, after, index + 1)
-    return stop
+    return end
+
+
+def _near(old: tuple[Mark, ...], new: tuple[Mark, ...], start: int,
+          stop: int) -> tuple[tuple[Mark, ...], tuple[Mark, ...], int, int]:
+    """Of two windows' marks those about the range in which they differ, and that range within `[start, stop)`."""
+    shared = set(map(id, old)) & set(map(id, new))
+    if [id(m) for m in old if id(m) in shared] != [id(m) for m in new if id(m) in shared]:
+        return old, new, start, stop
+    differing = [m for m in (*old, *new) if id(m) not in shared]
+    low = max(start, min((m.start for m in differing), default=stop))
+    high = min(stop, max((m.stop for m in differing), default=start))
+    before, after = (tuple(m for m in marks if m.start < high and m.stop > low) for marks in (old, new))
+    return before, after, low, max(low, high)
 
 
 def _next_rendered(log: Log, before: Rendering | None, after: Rendering | None, index: int) -> int:

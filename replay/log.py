@@ -6,12 +6,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from replay.canonical import digest, digests
 from replay.tokens.counter import MessageCounter
 from replay.transcript import Message, Step, Thread
-from replay.window import Inserted, Item, Mark, Rendering, Window, pieces
+from replay.window import MANY, Inserted, Item, Mark, Rendering, Window, pieces, segments
 
 CLASSES = ("system", "user", "assistant", "tool", "summary", "injected")
 """The classes by which a view's tokens are split."""
@@ -47,6 +47,7 @@ class Log:
         self._changed_by_identity: dict[int, tuple[Rendering, list[int]]] = {}
         self._rendered_digests: dict[tuple[int, int], bytes] = {}
         self._fronts: dict[int, tuple[Ruler, tuple[Item, ...], tuple[Mark, ...], int]] = {}
+        self._marked_sums: dict[int, tuple[Ruler, tuple[Mark, ...], _Marked]] = {}
         self._ordinals: dict[str, int] = {}
         self._inserted: dict[tuple[int, int], tuple[Ruler, Inserted, int]] = {}
 
@@ -131,11 +132,30 @@ class Log:
         if not marks:
             sums = self.sums(ruler)
             return sums[item.stop] - sums[item.start]
+        if len(marks) >= MANY:
+            below = self._marked(marks, ruler)
+            return below.up_to(item.stop) - below.up_to(item.start)
         total = 0
         for start, stop, rendering in pieces(marks, item.start, item.stop):
             sums = self.sums(ruler, rendering)
             total += sums[stop] - sums[start]
         return total
+
+    def _marked(self, marks: tuple[Mark, ...], ruler: Ruler) -> _Marked:
+        """Sums of weights under many marks; windows share their marks, so they are found by identity."""
+        known = self._marked_sums.get(id(ruler))
+        if known is not None and known[0] is ruler and known[1] is marks:
+            return known[2]
+        found, totals, below, start = segments(marks), [0], 0, 0
+        sums = {id(r): self.sums(ruler, r) for r in {id(r): r for r in found.renderings}.values()}
+        for border, rendering in zip(found.starts, found.renderings, strict=False):
+            weights = sums[id(rendering)]
+            below += weights[border] - weights[start] if border < len(weights) else weights[-1] - weights[start]
+            totals.append(below)
+            start = min(border, len(weights) - 1)
+        made = _Marked(found.starts, [sums[id(r)] for r in found.renderings], totals)
+        self._marked_sums[id(ruler)] = (ruler, marks, made)
+        return made
 
     def inserted_size(self, item: Inserted, ruler: Ruler) -> int:
         """Weight of an inserted message; a modelled size counts as it stands under the token ruler."""
@@ -244,6 +264,20 @@ class Log:
     def find(self, start: int, stop: int, wanted: Callable[[Message], bool]) -> int | None:
         """The first index in `[start, stop)` whose message is wanted; None where there is none."""
         return next((i for i in range(start, stop) if wanted(self.messages[i])), None)
+
+
+class _Marked(NamedTuple):
+    """Weights of a log under many marks: total below each border, and the sums that count behind it."""
+
+    borders: list[int]
+    sums: list[list[int]]
+    totals: list[int]
+
+    def up_to(self, index: int) -> int:
+        """Weight of the messages below an index."""
+        place = bisect_right(self.borders, index)
+        start = self.borders[place - 1] if place else 0
+        return self.totals[place] + self.sums[place][index] - self.sums[place][start]
 
 
 class _TokenRuler:

@@ -194,8 +194,8 @@ def rendering_at(marks: tuple[Mark, ...], index: int) -> Rendering | None:
     """What a log message is shown through; None: verbatim."""
     if len(marks) == 1:
         return marks[0].rendering if marks[0].start <= index < marks[0].stop else None
-    if len(marks) >= _MANY:
-        known = _segments(marks)
+    if len(marks) >= MANY:
+        known = segments(marks)
         return known.renderings[bisect_right(known.starts, index)]
     found = tuple(mark.rendering for mark in marks if mark.start <= index < mark.stop)
     if len(found) < 2:
@@ -212,8 +212,8 @@ def pieces(marks: tuple[Mark, ...], start: int, stop: int) -> Iterator[tuple[int
     if len(marks) == 1:
         yield from _one_mark(marks[0], start, stop)
         return
-    if len(marks) >= _MANY:
-        yield from _segments(marks).between(start, stop)
+    if len(marks) >= MANY:
+        yield from segments(marks).between(start, stop)
         return
     inside = {border for mark in marks for border in (mark.start, mark.stop) if start < border < stop}
     for low, high in pairwise(sorted({start, stop, *inside})):
@@ -233,7 +233,7 @@ def _one_mark(mark: Mark, start: int, stop: int) -> Iterator[tuple[int, int, Ren
         yield high, stop, None
 
 
-class _Segments(NamedTuple):
+class Segments(NamedTuple):
     """Many marks as ranges of the log that do not overlap, so that an index is found without asking every mark."""
 
     marks: tuple[Mark, ...]
@@ -250,30 +250,50 @@ class _Segments(NamedTuple):
             start, place = end, place + 1
 
 
-def _segments(marks: tuple[Mark, ...]) -> _Segments:
+def segments(marks: tuple[Mark, ...]) -> Segments:
     """The segments of marks; windows share their marks from step to step, so they are found by identity."""
     known = _SEGMENTS.get(id(marks))
     if known is not None and known.marks is marks:
         return known
-    changes: dict[int, list[int]] = {}
-    for place, mark in enumerate(marks):
-        changes.setdefault(mark.start, []).append(place)
-        changes.setdefault(mark.stop, []).append(place)
-    made, over = _Segments(marks, sorted(changes), [None]), set[int]()
-    for border in made.starts:
-        over.symmetric_difference_update(p for p in changes[border] if marks[p].start < marks[p].stop)
-        found = tuple(marks[p].rendering for p in sorted(over))
-        made.renderings.append(_layered(found) if len(found) > 1 else found[0] if found else None)
+    made = _apart(marks) or _overlapping(marks)
     if len(_SEGMENTS) >= _SEGMENTS_KEPT:
         _SEGMENTS.clear()
     _SEGMENTS[id(marks)] = made
     return made
 
 
-_MANY = 4
+def _apart(marks: tuple[Mark, ...]) -> Segments | None:
+    """The segments of marks that follow on each other with room between them; None where they do not."""
+    starts: list[int] = []
+    renderings: list[Rendering | None] = [None]
+    last = -1
+    for mark in marks:
+        if mark.start <= last or mark.stop <= mark.start:
+            return None
+        starts += (mark.start, mark.stop)
+        renderings += (mark.rendering, None)
+        last = mark.stop
+    return Segments(marks, starts, renderings)
+
+
+def _overlapping(marks: tuple[Mark, ...]) -> Segments:
+    """The segments of any marks."""
+    changes: dict[int, list[int]] = {}
+    for place, mark in enumerate(marks):
+        changes.setdefault(mark.start, []).append(place)
+        changes.setdefault(mark.stop, []).append(place)
+    made, over = Segments(marks, sorted(changes), [None]), set[int]()
+    for border in made.starts:
+        over.symmetric_difference_update(p for p in changes[border] if marks[p].start < marks[p].stop)
+        found = tuple(marks[p].rendering for p in sorted(over))
+        made.renderings.append(_layered(found) if len(found) > 1 else found[0] if found else None)
+    return made
+
+
+MANY = 4
 """Marks from which on their segments are worth finding."""
 _SEGMENTS_KEPT = 32
-_SEGMENTS: dict[int, _Segments] = {}
+_SEGMENTS: dict[int, Segments] = {}
 
 
 @lru_cache(maxsize=1024)

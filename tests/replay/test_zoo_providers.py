@@ -9,6 +9,7 @@ import pytest
 from replay.blocks import Text, ToolCall, ToolResult
 from replay.engine import Lane, Session
 from replay.errors import ConfigError
+from replay.fingerprint import Chain
 from replay.log import Log
 from replay.policy.base import Capacity, Cut, Moment, Refusal, Remarked
 from replay.policy.cleared_uses import ClearToolUses, NoInputs, ToolUses
@@ -226,6 +227,25 @@ def test_many_marks_show_what_each_of_them_says() -> None:
 
     assert {i: rendering_at(tuple(m for m in marks if m.start <= i < m.stop), i) for i in range(3, 60)} == found
     assert all(rendering_at(marks, i) == found[i] for i in range(3, 60))
+
+
+@pytest.mark.parametrize("ingest", [False, True])
+def test_sizes_and_fingerprints_under_many_marks(ingest: bool) -> None:
+    """A lane with many marks has at each step the size and the digest that its messages give one by one."""
+    paths = [f"f{n * n % 23}" for n in range(40)]
+    log = files(*((p, p * (n + 3)) for n, p in enumerate(paths)))
+    rule = NewestPerFile(rendering=OutdatedFile(read_tools=("Read",)))
+    chain, window = Chain(log), Window((), (Mark(OutdatedFile(text="!", read_tools=("f",)), 0, 2**40),) if ingest else ())
+    most = 0
+    for end in range(3, len(log) + 1, 2):
+        window = window.extended(end)
+        found = rule.marks(at(log, window))
+        window = Window(window.items, found.marks, end) if isinstance(found, Remarked) else window
+        shown, most = [s.message for s in shown_messages(log, window)], max(most, len(window.marks))
+
+        assert sum(ByteCounter().tokens(shown)) == log.size(window)
+        assert Chain(log).follow(window).fingerprint == chain.follow(window).fingerprint
+    assert most >= 5
 
 
 def restored(**settings: Any) -> list[str]:

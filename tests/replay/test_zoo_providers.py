@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -232,7 +233,7 @@ def test_many_marks_show_what_each_of_them_says() -> None:
 @pytest.mark.parametrize("ingest", [False, True])
 def test_sizes_and_fingerprints_under_many_marks(ingest: bool) -> None:
     """A lane with many marks has at each step the size and the digest that its messages give one by one."""
-    paths = [f"f{n * n % 23}" for n in range(40)]
+    paths = [f"f{random.Random(n).randrange(12)}" for n in range(60)]
     log = files(*((p, p * (n + 3)) for n, p in enumerate(paths)))
     rule = NewestPerFile(rendering=OutdatedFile(read_tools=("Read",)))
     chain, window = Chain(log), Window((), (Mark(OutdatedFile(text="!", read_tools=("f",)), 0, 2**40),) if ingest else ())

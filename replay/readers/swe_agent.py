@@ -12,7 +12,7 @@ from replay.readers.common import leftover, not_an_object
 from replay.readers.native import mapping, string
 from replay.readers.source import Source
 from replay.readers.swe_agent_attempts import attempts_of
-from replay.readers.swe_agent_history import read_attempt
+from replay.readers.swe_agent_history import kept_out, read_attempt
 from replay.transcript import Outcome, ReadNote, Thread, Transcript
 
 _MARKS = frozenset({"message_type", "agent", "is_demo"})
@@ -68,7 +68,7 @@ def _is_step(step: Any) -> bool:
 def _transcript(document: Mapping[str, Any], path: str, number: int) -> Transcript:
     main, others = attempts_of(document)
     config = _config(main.native.get("replay_config"))
-    notes: list[ReadNote] = []
+    notes = kept_out(document.get("attempts"), "attempts")
     name = _name(document, config, path, number)
     read = read_attempt(main, name, notes)
     abandoned: list[Thread] = list(read.discarded)

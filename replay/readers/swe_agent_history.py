@@ -56,14 +56,21 @@ def _agent(item: Mapping[str, Any]) -> str | None:
 
 
 def _checked(attempt: Attempt, notes: list[ReadNote]) -> list[dict[str, Any]]:
-    history = attempt.history
-    items = [item for item in history if isinstance(item, dict)]
-    if len(items) < len(history):
-        notes.append(ReadNote(code="not-an-object", text=(
-            f"{len(history) - len(items)} history items are not JSON objects; kept out")))
+    items = [item for item in attempt.history if isinstance(item, dict)]
+    for name, what in (("history", "history items"), ("trajectory", "trajectory steps")):
+        notes.extend(kept_out(attempt.native.get(name), what))
     if not isinstance(attempt.native.get("history"), list) and items:
         notes.append(ReadNote(code="no-history", text="no history; rebuilt from the trajectory's steps"))
     return items
+
+
+def kept_out(listed: Any, what: str) -> list[ReadNote]:
+    """A note on entries of a list that are no objects, or on what stands in the list's place."""
+    if listed is None or (isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed)):
+        return []
+    count = sum(not isinstance(entry, dict) for entry in listed) if isinstance(listed, list) else None
+    told = f"{count} {what} are not JSON objects" if count else f"the {what} are not in a list"
+    return [ReadNote(code="not-an-object", text=f"{told}; kept out")]
 
 
 @dataclass

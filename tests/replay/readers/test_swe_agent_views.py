@@ -169,6 +169,16 @@ class TestAttempts:
         assert ("one", ["two"]) == (found.messages[3].text, [t.messages[3].text for t in found.abandoned])
         assert ["x/attempt-1"] == [t.id for t in found.abandoned]
 
+    @pytest.mark.parametrize(("name", "value", "told"), [
+        ("trajectory", [[{"type": "text"}], {}], "1 trajectory steps are not JSON objects"),
+        ("trajectory", {"0": {}}, "the trajectory steps are not in a list"),
+        ("attempts", ["cut"], "1 attempts are not JSON objects")])
+    def test_lists_that_are_damaged(self, name: str, value: Any, told: str) -> None:
+        """What stands in a list of steps or attempts and is none of them is told by a note."""
+        (found,) = read_bytes(json.dumps(self._attempt("one") | {name: value}).encode(), "x.traj")
+
+        assert [("not-an-object", f"{told}; kept out")] == [(n.code, n.text) for n in found.notes]
+
     def test_loop_that_still_runs(self) -> None:
         """Without a choice the last attempt counts."""
         document = {"attempts": [self._attempt("one"), self._attempt("two")]}

@@ -22,6 +22,7 @@ from evals.runs.engine import Engine, cores
 from evals.runs.part import Work
 from evals.runs.unfinished import Unfinished, unfinished
 from evals.store import SCHEMA_VERSION
+from evals.sweep.effects import Sweep, effects
 from evals.trial import FileResult, SessionRow, Settings, TrialRow
 from replay.errors import ConfigError, ReadError
 from replay.find import Found
@@ -46,6 +47,8 @@ class Comparison:
     address: str | None = None
     memory_mb: int | None = None
     """Memory that a worker may use for its data; None: any."""
+    sweep: Sweep | None = None
+    """Where the policies are settings of one: what is swept."""
     command: Mapping[str, Any] = field(default_factory=dict)
     """How the command line would make this comparison again: kept while the run is unfinished."""
     remarks: tuple[str, ...] = ()
@@ -79,7 +82,7 @@ def compare(job: Comparison, out: Path | None, done: Callable[[FileResult], None
     with unfinished(out, identity(job), job.command) as kept:
         found = _collected(job, done, kept)
         summary = _summary(job, found, out)
-        finish(kept, found, summary, _recipe(job))
+        finish(kept, found, summary, _recipe(job), job.sweep.settings if job.sweep else {})
     return summary
 
 
@@ -96,7 +99,8 @@ def identity(job: Comparison) -> str:
     """What makes two comparisons the same run: files as they are, policies, baseline, settings, and our version."""
     files = [(str(f.path.absolute()), *_state(f.path)) for f in job.files]
     policies = [(p.name, spec_hash(p)) for p in job.policies]
-    parts = (version("rewindow"), SCHEMA_VERSION, files, policies, job.baseline, repr(job.settings), str(job.outcomes))
+    parts = (version("rewindow"), SCHEMA_VERSION, files, policies, job.baseline, repr(job.settings), str(job.outcomes),
+             repr(job.sweep))
     return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()
 
 
@@ -130,6 +134,7 @@ def _summary(job: Comparison, found: Collected, out: Path | None) -> dict[str, A
         "reprojection": [_reprojection(r, t) for r in rows for t in r.trials if t.kind == "re-projected"],
         "outcomes": outcome_summary(rows, names, job.outcomes),
         "warnings": _warnings(job, rows, unreadable),
+        **({"sweep": effects(job.sweep, data, rows)} if job.sweep else {}),
     }
 
 

@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "detect": ("replay.commands.detect:detect", "Say what each file is and what was odd about it."),
     "show": ("replay.commands.show:show", "Show the steps of a session, or the exact view of one."),
     "compare": ("evals.commands.compare:compare", "Replay sessions under several policies and rank them."),
+    "sweep": ("evals.commands.sweep:sweep", "Try a policy's settings on many sessions and choose with care."),
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
     "runs": ("evals.commands.runs:runs", "List stored runs, go on with one that was stopped, delete one."),
     "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),

@@ -54,10 +54,11 @@ def resume(run: Path, as_json: bool) -> int:
 
 
 def _again(job: dict[str, Any], target: Path) -> dict[str, Any]:
-    from evals.commands.compare import run
+    from evals.commands.compare import run as compare
+    from evals.commands.sweep import run as sweep
 
-    options = job["options"]
-    return run(job["paths"], target, **options | {"outcomes": Path(o) if (o := options.get("outcomes")) else None})
+    options, command = job["options"], sweep if job.get("command") == "sweep" else compare
+    return command(job["paths"], target, **options | {"outcomes": Path(o) if (o := options.get("outcomes")) else None})
 
 
 @runs.command(epilog="Example: rewindow runs delete runs/a")

@@ -62,11 +62,12 @@ def collect(files: Sequence[Found], work: Work, engine: Engine, done: Done,
     return collected
 
 
-def finish(kept: Unfinished, collected: Collected, summary: Mapping[str, Any], recipe: str) -> None:
-    """Put the run together from its parts."""
+def finish(kept: Unfinished, collected: Collected, summary: Mapping[str, Any], recipe: str,
+           swept: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put the run together from its parts; `swept`: settings of policies by name, columns of the trials."""
     for name in COLUMNS:
         merge(_parts(kept, collected, name), name, kept.run / f"{name}.parquet")
-    write_trials(collected.rows, kept.run / "trials.parquet")
+    write_trials(collected.rows, kept.run / "trials.parquet", swept)
     (kept.run / "summary.json").write_bytes(orjson.dumps(summary, option=orjson.OPT_INDENT_2))
     (kept.run / "run.toml").write_text(recipe, encoding="utf-8")
 

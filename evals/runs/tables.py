@@ -59,8 +59,11 @@ def merge(parts: Iterable[tuple[bytes, Sequence[str]]], name: str, path: Path) -
             writer.write_table(pa.concat_tables(waiting).cast(schema))
 
 
-def write_trials(rows: Sequence[SessionRow], path: Path) -> None:
-    """One row a trial with every measurement, the recorded lane among them; a missing one is null."""
+def write_trials(rows: Sequence[SessionRow], path: Path, swept: Mapping[str, Mapping[str, Any]]) -> None:
+    """One row a trial with every measurement, the recorded lane among them; a missing one is null.
+
+    What is swept stands in columns `set.NAME`: the settings of each policy, by its name.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -68,7 +71,8 @@ def write_trials(rows: Sequence[SessionRow], path: Path) -> None:
     count = 0
     for row in rows:
         for trial in (*((row.recorded,) if row.recorded else ()), *row.trials):
-            for name, value in _trial_record(row, trial):
+            settings = swept.get(trial.policy, {})
+            for name, value in (*_trial_record(row, trial), *((f"set.{n}", v) for n, v in settings.items())):
                 column = columns.setdefault(name, [])
                 column.extend([None] * (count - len(column)))
                 column.append(value)

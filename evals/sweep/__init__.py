@@ -1,0 +1,1 @@
+"""Sweeps: grids and searches over a policy's parameters, and what they allow to say."""

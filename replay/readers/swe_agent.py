@@ -13,7 +13,7 @@ from replay.readers.native import mapping, string
 from replay.readers.source import Source
 from replay.readers.swe_agent_attempts import attempts_of
 from replay.readers.swe_agent_history import kept_out, read_attempt
-from replay.transcript import Outcome, ReadNote, Thread, Transcript
+from replay.transcript import Outcome, Thread, Transcript
 
 _MARKS = frozenset({"message_type", "agent", "is_demo"})
 

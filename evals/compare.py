@@ -13,6 +13,7 @@ from typing import Any
 from evals import leaderboard
 from evals.board import metric_levels
 from evals.execute import default_jobs
+from evals.kept.store import Kept
 from evals.leaderboard_strata import stratified
 from evals.metrics.retention import Loss
 from evals.outcome_files import OutcomeTable
@@ -47,6 +48,8 @@ class Comparison:
     address: str | None = None
     memory_mb: int | None = None
     """Memory that a worker may use for its data; None: any."""
+    kept: Kept | None = None
+    """Where sessions are kept that were read and counted before; None: all are read anew."""
     sweep: Sweep | None = None
     """Where the policies are settings of one: what is swept."""
     command: Mapping[str, Any] = field(default_factory=dict)
@@ -87,8 +90,10 @@ def compare(job: Comparison, out: Path | None, done: Callable[[FileResult], None
 
 
 def _collected(job: Comparison, done: Callable[[FileResult], None], kept: Unfinished | None) -> Collected:
-    work = Work(policies=job.policies, settings=job.settings, memory_mb=job.memory_mb)
+    work = Work(policies=job.policies, settings=job.settings, memory_mb=job.memory_mb, kept=job.kept)
     found = collect(job.files, work, job.engine, done, kept)
+    if job.kept is not None:
+        job.kept.shrink()
     if not found.rows:
         reasons = "; ".join(f"{r.path}: {r.unreadable}" for r in found.unreadable[:3])
         raise ReadError("input", f"no session could be read. {reasons}" if reasons else "no session files found")

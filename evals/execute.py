@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from evals.kept.reading import read_counted
+from evals.kept.store import Kept
 from evals.runs.engine import Engine, cores, each
 from evals.runs.part import Part, Task, Work, ended_while_reading, refused
 from evals.runs.recover import Recovery
@@ -14,7 +17,7 @@ from evals.runs.trying import Trying
 from evals.trial import Attempt, FileResult, Settings, run_session
 from replay.collector import paused
 from replay.errors import ReadError
-from replay.find import Found, read_found
+from replay.find import Found
 from replay.policy.policy import Policy
 from replay.tokens import TokenCounter, tokenizer
 
@@ -33,7 +36,7 @@ def parts(tasks: Sequence[Task], work: Work, engine: Engine, trying: Path | None
         return
     with TemporaryDirectory(prefix="rewindow-") as scratch:
         marks = Trying(trying or Path(scratch))
-        watched = Work(policies=work.policies, settings=work.settings, trying=marks, memory_mb=work.memory_mb)
+        watched = replace(work, trying=marks)
         yield from Recovery(watched, engine, marks, Task.leave_out, ended_while_reading).results(tasks)
 
 
@@ -49,19 +52,20 @@ def default_jobs(files: Sequence[Found]) -> int:
 
 
 def run_file(found: Found, policies: Sequence[Policy], settings: Settings,
-             attempt: Attempt | None = None) -> FileResult:
-    """Every session of a file under every policy."""
+             attempt: Attempt | None = None, kept: Kept | None = None) -> FileResult:
+    """Every session of a file under every policy; `kept`: where sessions are kept that were read before."""
     # What is made lives until the file is done: a search for garbage meanwhile would find next to none.
     with paused():
-        return _run_file(found, policies, settings, attempt)
+        return _run_file(found, policies, settings, attempt, kept)
 
 
-def _run_file(found: Found, policies: Sequence[Policy], settings: Settings, attempt: Attempt | None) -> FileResult:
+def _run_file(found: Found, policies: Sequence[Policy], settings: Settings, attempt: Attempt | None,
+              kept: Kept | None) -> FileResult:
+    words = tokenizer(settings.tokenizer)
     try:
-        transcripts = read_found(found, settings.reader)
+        transcripts = read_counted(found, settings.reader, words, kept)
     except ReadError as error:
         return refused(error, found)
-    words = tokenizer(settings.tokenizer)
     counter: Any = TokenCounter(words)
     rows = tuple(run_session(t, i, policies, settings, counter, attempt) for i, t in enumerate(transcripts))
     words.forget()

@@ -54,11 +54,16 @@ def load_outcomes(path: Path) -> OutcomeTable:
     return OutcomeTable(path.name, labels)
 
 
-def sidecar_label(path: str, session: str) -> Label | None:
-    """The label in `NAME.outcome.json` beside a session's file; None without one. ConfigError where it is broken."""
+def sidecars(path: str) -> list[Path]:
+    """The files beside a session's that may say how it ended; the first of them counts."""
     file = Path(path)
     places = (file.with_name(file.name + SIDECAR_ENDING), file.with_name(file.name.partition(".")[0] + SIDECAR_ENDING))
-    found = next((p for p in places if p.is_file()), None)
+    return [place for place in dict.fromkeys(places) if place.is_file()]
+
+
+def sidecar_label(path: str, session: str) -> Label | None:
+    """The label in `NAME.outcome.json` beside a session's file; None without one. ConfigError where it is broken."""
+    found = next(iter(sidecars(path)), None)
     if found is None:
         return None
     content = _json(found)

@@ -47,6 +47,8 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Seconds that one session may take under one policy; beyond it the trial has failed."),
         click.option("--memory-limit", "memory_mb", type=click.IntRange(min=64),
                      help="MB of data that a worker may hold; a session that needs more has failed."),
+        click.option("--cache/--no-cache", default=True, show_default=True,
+                     help="Keep sessions as read and counted in ~/.cache/rewindow, and take them from there."),
         click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     )):
         command = option(command)

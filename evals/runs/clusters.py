@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from replay.errors import ConfigError
 
+PATIENCE = 60
+"""Seconds that a cluster may take until a worker has loaded the work."""
+
 if TYPE_CHECKING:
     from evals.runs.engine import Engine
 
@@ -41,7 +44,10 @@ def dask_cluster(engine: Engine, work: Any) -> Iterator[None]:
 def _try_out(client: Any, work: Any) -> None:
     """Have a worker load the work: where it cannot, joblib would wait for ever."""
     try:
-        client.submit(_loaded, work, pure=False).result()
+        client.submit(_loaded, work, pure=False).result(timeout=PATIENCE)
+    except TimeoutError as error:
+        raise ConfigError("--backend", "dask", f"no worker took the work within {PATIENCE} s: has the cluster any that "
+                          "are free?") from error
     except Exception as error:  # whatever the worker's import of a user's module raises
         told = " ".join(str(error).split())
         raise ConfigError("--backend", "dask", f"a worker cannot load the work ({type(error).__name__}: {told}); "

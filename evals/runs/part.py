@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from evals.kept.store import Kept
 from evals.runs.limits import memory_limit, memory_words
 from evals.runs.recover import ENDED
 from evals.runs.rows import light
@@ -49,6 +50,8 @@ class Work:
     settings: Settings
     trying: Trying | None = None
     memory_mb: int | None = None
+    kept: Kept | None = None
+    """Where what was done before is kept; None: everything is done anew."""
 
     def __call__(self, task: Task) -> Part:
         """Read the file, replay its sessions, and keep what is to be stored."""
@@ -58,15 +61,22 @@ class Work:
             return self._part(task)
 
     def _part(self, task: Task) -> Part:
+        from evals.kept.trials import kept_or_made
+
+        # Where trials are left out the rest is no whole outcome.
+        kept = None if task.without else self.kept
+        with memory_limit(self.memory_mb):
+            return Part(*kept_or_made(task.found, self.policies, self.settings, kept, lambda: self._outcome(task)))
+
+    def _outcome(self, task: Task) -> tuple[FileResult, Mapping[str, bytes]]:
         from evals.execute import run_file
 
-        with memory_limit(self.memory_mb):
-            try:
-                result = run_file(task.found, self.policies, self.settings, _Watched(self, task))
-            except MemoryError:
-                result = FileResult(str(task.found.path), unreadable=memory_words(self.memory_mb))
-            tables = {n: encode(result.sessions, n) for n in COLUMNS} if self.settings.rows and result.sessions else {}
-        return Part(light(result), tables)
+        try:
+            result = run_file(task.found, self.policies, self.settings, _Watched(self, task), self.kept)
+        except MemoryError:
+            result = FileResult(str(task.found.path), unreadable=memory_words(self.memory_mb))
+        tables = {n: encode(result.sessions, n) for n in COLUMNS} if self.settings.rows and result.sessions else {}
+        return light(result), tables
 
 
 @dataclass(frozen=True, slots=True)

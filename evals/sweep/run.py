@@ -65,5 +65,5 @@ def _choosing(job: Comparison, objective: Objective) -> list[Found]:
 
 
 def _collect(job: Comparison, files: Sequence[Found], *policies: Policy) -> Collected:
-    work = Work(policies=policies, settings=replace(job.settings, rows=False), memory_mb=job.memory_mb)
+    work = Work(policies=policies, settings=replace(job.settings, rows=False), memory_mb=job.memory_mb, kept=job.kept)
     return collect(files, work, job.engine, lambda _: None)

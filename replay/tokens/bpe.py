@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -50,6 +50,10 @@ class Tokenizer:
                 self._count_batch(batch)
                 batch, size = [], 0
         self._count_batch(batch)
+
+    def trust(self, counts: Mapping[str, int]) -> None:
+        """Take over counts of texts that a tokenizer of this name made earlier."""
+        self._known.update(counts)
 
     def forget(self) -> None:
         """Drop what was remembered, e.g. between sessions, to keep memory bounded."""

@@ -45,11 +45,11 @@ class TokenCounter:
 
     def tokens(self, messages: Sequence[Message]) -> list[int]:
         """Tokens of each message, in order; every distinct text is counted once."""
-        self.tokenizer.learn(text for m in messages for b in m.blocks for text in _texts(b))
+        self.tokenizer.learn(text for m in messages for b in m.blocks for text in texts(b))
         return [sum(map(self._block, m.blocks)) for m in messages]
 
     def _block(self, block: Block) -> int:
-        counted = sum(self.tokenizer.count(text) for text in _texts(block))
+        counted = sum(self.tokenizer.count(text) for text in texts(block))
         if isinstance(block, ToolResult):
             return counted + IMAGE_TOKENS * len(block.images)
         if isinstance(block, Image):
@@ -62,7 +62,8 @@ class TokenCounter:
         return counted
 
 
-def _texts(block: Block) -> Iterator[str]:
+def texts(block: Block) -> Iterator[str]:
+    """The texts of a block that are counted; none for what is counted by its size."""
     if isinstance(block, (Text, ToolResult, Reasoning)):
         yield block.text
     elif isinstance(block, ToolCall):

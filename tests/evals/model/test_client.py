@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,6 +212,15 @@ def test_offline_answers_from_the_cache_alone(models: Models, endpoint: Any) -> 
     assert 1 == len(endpoint.requests)
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C arrives also where a shell started the tests in the background, with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_keeps_what_is_done(models: Models, endpoint: Any) -> None:
     """What was answered or under way is kept, the rest is told, and the next run asks only for the rest."""
     seen = threading.Event()

@@ -48,7 +48,8 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command(sessions: Path, out: Path, *more: str) -> list[str]:
     """A comparison in a process of its own."""
-    return [sys.executable, "-m", "replay.cli", "compare", str(sessions), *POLICIES, "--out", str(out), *more]
+    return [sys.executable, "-m", "replay.cli", "compare", str(sessions), *POLICIES, "--no-cache",
+            "--out", str(out), *more]
 
 
 def finish(sessions: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -69,8 +70,10 @@ def undisturbed(sessions: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def started(arguments: list[str]) -> subprocess.Popen[str]:
     """A comparison that goes on in the background, in a group of its own."""
+    # A shell starts what runs in the background with Ctrl-C ignored, and tests may be run there.
     return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
-                            cwd=ROOT, start_new_session=True)
+                            cwd=ROOT, start_new_session=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def wait_for(ready: Callable[[], Any], process: subprocess.Popen[str]) -> None:

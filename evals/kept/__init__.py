@@ -1,0 +1,1 @@
+"""Sessions that were read and counted before, kept so that the next run need not read and count them again."""

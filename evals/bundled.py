@@ -1,4 +1,4 @@
-"""Where the sessions are that come with Rewindow."""
+"""Where the sessions and tasks are that come with Rewindow."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from pathlib import Path
 
 from replay.errors import ReadError
 
-_CHECKOUT = Path(__file__).resolve().parent.parent / "datasets" / "samples"
-_INSTALLED = Path(sys.prefix) / "share" / "rewindow" / "samples"
+_PLACES = (Path(__file__).resolve().parent.parent / "datasets", Path(sys.prefix) / "share" / "rewindow")
+"""Of the checkout, and of the installed package."""
 
 
 def sample_folder() -> Path:
     """The folder of bundled sessions: of the checkout, or inside the installed package. Raises ReadError."""
-    for folder in (_CHECKOUT, _INSTALLED):
-        if folder.is_dir():
-            return folder
-    raise ReadError(str(_INSTALLED), "the bundled sessions are missing; reinstall rewindow")
+    return _folder("samples", "sessions")
+
+
+def task_folder() -> Path:
+    """The folder of bundled tasks, in the same places. Raises ReadError."""
+    return _folder("tasks", "tasks")
+
+
+def _folder(name: str, what: str) -> Path:
+    for place in _PLACES:
+        if (place / name).is_dir():
+            return place / name
+    raise ReadError(str(_PLACES[-1] / name), f"the bundled {what} are missing; reinstall rewindow")
 
 
 def sample_paths() -> list[str]:

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "compare": ("evals.commands.compare:compare", "Replay sessions under several policies and rank them."),
     "sweep": ("evals.commands.sweep:sweep", "Try a policy's settings on many sessions and choose with care."),
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
+    "run": ("evals.commands.run:run", "Carry out tasks live under several policies, with a model."),
     "runs": ("evals.commands.runs:runs", "List stored runs, go on with one that was stopped, delete one."),
     "stats": ("evals.commands.stats:stats", "Paired statistics on anybody's results table."),
     "gate": ("evals.commands.gate:gate", "Compare model views with golden ones: a regression test for harnesses."),

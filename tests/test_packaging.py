@@ -30,11 +30,12 @@ def test_top_level_names(wheel: zipfile.ZipFile) -> None:
 
 
 def test_presets_and_samples_are_inside(wheel: zipfile.ZipFile) -> None:
-    """An installed copy has its presets and the bundled sessions."""
+    """An installed copy has its presets, the bundled sessions and the bundled tasks."""
     names = wheel.namelist()
 
     assert any(n.startswith("replay/policy/presets/") and n.endswith("decode.toml") for n in names)
     assert any("/share/rewindow/samples/claude-code/" in n for n in names)
+    assert any("/share/rewindow/tasks/csv-report/tests/" in n for n in names)
 
 
 def test_datasets_hold_no_python() -> None:

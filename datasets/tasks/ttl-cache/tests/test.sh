@@ -1,0 +1,3 @@
+#!/bin/sh
+# Exit code 0: solved; 1: not solved.
+exec python3 "$TESTS/check.py"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,15 @@ class _Unloadable:
         return item
 
 
+@contextmanager
+def dask_cluster() -> Iterator[str]:
+    """The address of a cluster of two workers on this machine."""
+    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None,
+                                  host="127.0.0.1") as found:
+        yield found.scheduler_address
+
+
 # Dask's own threads and sockets outlive its client for a moment.
 @pytest.mark.filterwarnings("ignore")
 class TestDask:
@@ -75,10 +85,8 @@ class TestDask:
     @pytest.fixture(scope="class")
     def cluster(self) -> Iterator[str]:
         """Its address."""
-        distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
-        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None,
-                                      host="127.0.0.1") as found:
-            yield found.scheduler_address
+        with dask_cluster() as address:
+            yield address
 
     def test_the_same_tables(self, cluster: str, here: Path, tmp_path: Path) -> None:
         """A cluster's run equals this process's."""
@@ -86,10 +94,20 @@ class TestDask:
 
         assert tables(here) == tables(tmp_path / "run")
 
-    def test_work_that_no_worker_can_load(self, cluster: str) -> None:
+    def test_work_that_no_worker_can_load(self) -> None:
         """A policy whose module the workers lack is one clear error, not an endless wait."""
-        with pytest.raises(ConfigError, match=r"a worker cannot load the work .*must be installed there"):
-            next(each(_Unloadable(), [1], Engine(backend="dask", address=cluster)))
+        # Such work may end workers: the cluster is for nobody else.
+        with dask_cluster() as doomed, pytest.raises(
+                ConfigError, match=r"a worker cannot load the work .*must be installed there"):
+            next(each(_Unloadable(), [1], Engine(backend="dask", address=doomed)))
+
+    def test_a_cluster_without_workers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A cluster that nobody works for is told after a while, not waited for."""
+        distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+        monkeypatch.setattr("evals.runs.clusters.PATIENCE", 1)
+        with distributed.LocalCluster(n_workers=0, dashboard_address=None, host="127.0.0.1") as empty, pytest.raises(
+                ConfigError, match="no worker took the work within 1 s"):
+            next(each(str, [1], Engine(backend="dask", address=empty.scheduler_address)))
 
     def test_an_endless_trial_ends(self, cluster: str) -> None:
         """A time limit holds in a cluster's worker thread too."""

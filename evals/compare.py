@@ -15,10 +15,12 @@ from evals.board import metric_levels
 from evals.execute import default_jobs
 from evals.kept.store import Kept
 from evals.leaderboard_strata import stratified
+from evals.metrics.base import Measurement
 from evals.metrics.retention import Loss
 from evals.outcome_files import OutcomeTable
 from evals.outcome_report import outcome_summary
 from evals.runs.collect import Collected, collect, finish
+from evals.runs.compact import Compact
 from evals.runs.engine import Engine, cores
 from evals.runs.part import Work
 from evals.runs.unfinished import Unfinished, unfinished
@@ -159,12 +161,19 @@ def _session(row: SessionRow) -> dict[str, Any]:
 def _trial(row: SessionRow, trial: TrialRow) -> dict[str, Any]:
     found = leaderboard.values(trial)
     return {"session": row.session, "policy": trial.policy, "lane": trial.kind, "ok": trial.ok, "error": trial.error,
-            "metrics": found, "level": {m.name: m.level for m in trial.measurements},
-            "missing": {m.name: m.reason for m in trial.measurements if m.value is None},
+            "metrics": found, **_about(trial.measurements),
             "first_divergence": _whole(found.get("first_divergence")),
             "identified_share": found.get("identified_share"), "compactions": _whole(found.get("compactions")),
             "ended": trial.ended,
             "worst_losses": [{name: getattr(loss, name) for name in LOSS_FIELDS} for loss in trial.worst]}
+
+
+def _about(measured: Sequence[Measurement]) -> dict[str, Mapping[str, Any]]:
+    """Levels and reasons of measurements; those of many trials are the same and held once."""
+    if isinstance(measured, Compact):
+        return {"level": measured.shape.levels, "missing": measured.shape.missing}
+    return {"level": {m.name: m.level for m in measured},
+            "missing": {m.name: m.reason for m in measured if m.value is None}}
 
 
 def _whole(value: float | None) -> int | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from evals.leaderboard_front import Table, front, number, shared
 from evals.recommendation import recommend as recommend
+from evals.runs.compact import Compact
 from evals.stats import Matched, matched, paired_columns
 from evals.stats_binary import is_binary, share_interval
 from evals.stats_bootstrap import Array, Interval, column_intervals, grouped, mean_draws
@@ -67,18 +69,20 @@ def measured(data: Table) -> list[Headline]:
     return [h for h in HEADLINES if h.metric not in LOSSES or h.metric in found]
 
 
-def values(row: TrialRow) -> dict[str, float | None]:
+def values(row: TrialRow) -> Mapping[str, float | None]:
     """A trial's measurements by name, with the sums that the leaderboard needs."""
-    found: dict[str, float | None] = {m.name: m.value for m in row.measurements}
+    measured = row.measurements
+    found = measured.values if isinstance(measured, Compact) else {m.name: m.value for m in measured}
     planned, reactive = found.get("compactions_planned"), found.get("compactions_reactive")
-    found["compactions"] = None if planned is None or reactive is None else planned + reactive
-    found["run_ended"] = float(row.ended is not None) if row.ok else None
-    return found
+    more = {"compactions": None if planned is None or reactive is None else planned + reactive,
+            "run_ended": float(row.ended is not None) if row.ok else None}
+    # The values themselves stay where they are: of a large run there are millions.
+    return ChainMap(more, cast("dict[str, float | None]", found))
 
 
-def table(rows: Sequence[SessionRow], policies: Sequence[str]) -> dict[str, dict[str, dict[str, float | None]]]:
+def table(rows: Sequence[SessionRow], policies: Sequence[str]) -> dict[str, dict[str, Mapping[str, float | None]]]:
     """All values of the named policies, sessions in the order of the rows."""
-    made: dict[str, dict[str, dict[str, float | None]]] = {p: {} for p in policies}
+    made: dict[str, dict[str, Mapping[str, float | None]]] = {p: {} for p in policies}
     for row in rows:
         for trial in row.trials:
             if trial.policy in made:

@@ -65,7 +65,7 @@ class TrialRow:
     ok: bool
     error: str | None = None
     kind: str = "alternative"
-    measurements: tuple[Measurement, ...] = ()
+    measurements: Sequence[Measurement] = ()
     steps: tuple[tuple[Any, ...], ...] = ()
     """Rows of `STEP_COLUMNS`."""
     events: tuple[tuple[Any, ...], ...] = ()

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import orjson
-
 from evals.execute import parts
+from evals.runs.compact import Compactor
 from evals.runs.engine import Engine
 from evals.runs.part import Task, Work
+from evals.runs.summary_text import pieces
 from evals.runs.tables import COLUMNS, merge, write_trials
 from evals.runs.unfinished import Unfinished
 from evals.trial import FileResult, SessionRow
@@ -46,15 +46,16 @@ def collect(files: Sequence[Found], work: Work, engine: Engine, done: Done,
             kept: Unfinished | None = None) -> Collected:
     """The results of all files in their order. `kept` holds what is done before this call, and what this call does."""
     results: dict[int, FileResult] = {}
+    small = Compactor()
     if kept is not None:
-        results = {n: found for n in range(len(files)) if (found := kept.kept(n)) is not None}
+        results = {n: small.result(found) for n in range(len(files)) if (found := kept.kept(n)) is not None}
     for found in results.values():
         done(found)
     tasks = [Task(number, found) for number, found in enumerate(files) if number not in results]
     for number, part in parts(tasks, work, engine, kept.trying if kept else None):
         if kept is not None:
             kept.keep(number, part)
-        results[number] = part.result
+        results[number] = small.result(part.result)
         done(part.result)
     collected, taken = Collected(), dict[str, int]()
     for number in sorted(results):
@@ -68,7 +69,8 @@ def finish(kept: Unfinished, collected: Collected, summary: Mapping[str, Any], r
     for name in COLUMNS:
         merge(_parts(kept, collected, name), name, kept.run / f"{name}.parquet")
     write_trials(collected.rows, kept.run / "trials.parquet", swept)
-    (kept.run / "summary.json").write_bytes(orjson.dumps(summary, option=orjson.OPT_INDENT_2))
+    with (kept.run / "summary.json").open("wb") as file:
+        file.writelines(pieces(summary))
     (kept.run / "run.toml").write_text(recipe, encoding="utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ _TEXT = {"how", "status", "mode", "checkpoint", "reason", "fingerprint", "kind",
 _FLAGS = {"reactive", "futile"}
 _LISTS = {"dropped", "summarised", "elided"}
 _BATCH_ROWS = 50_000
+_TRIALS = 5_000
 
 
 def encode(rows: Sequence[SessionRow], name: str) -> bytes:
@@ -62,23 +64,32 @@ def merge(parts: Iterable[tuple[bytes, Sequence[str]]], name: str, path: Path) -
 def write_trials(rows: Sequence[SessionRow], path: Path, swept: Mapping[str, Mapping[str, Any]]) -> None:
     """One row a trial with every measurement, the recorded lane among them; a missing one is null.
 
-    What is swept stands in columns `set.NAME`: the settings of each policy, by its name.
+    What is swept stands in columns `set.NAME`: the settings of each policy, by its name. Memory stays bounded: the
+    columns are found in a first pass and written in a second.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns: dict[str, list[Any]] = {}
-    count = 0
-    for row in rows:
-        for trial in (*((row.recorded,) if row.recorded else ()), *row.trials):
-            settings = swept.get(trial.policy, {})
-            for name, value in (*_trial_record(row, trial), *((f"set.{n}", v) for n, v in settings.items())):
-                column = columns.setdefault(name, [])
-                column.extend([None] * (count - len(column)))
-                column.append(value)
-            count += 1
-    arrays = {name: pa.array(values + [None] * (count - len(values))) for name, values in columns.items()}
-    pq.write_table(pa.table(arrays), path)
+    schema = pa.schema([])
+    for table in _trial_tables(rows, swept):
+        schema = pa.unify_schemas([schema, table.schema], promote_options="permissive")
+    with pq.ParquetWriter(path, schema) as writer:
+        for table in _trial_tables(rows, swept):
+            missing = [f for f in schema if f.name not in table.column_names]
+            for field in missing:
+                table = table.append_column(field, pa.nulls(len(table), field.type))
+            writer.write_table(table.select(schema.names).cast(schema))
+
+
+def _trial_tables(rows: Sequence[SessionRow], swept: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
+    """The trials, some thousands at a time."""
+    import pyarrow as pa
+
+    records = (dict((*_trial_record(row, trial), *((f"set.{n}", v) for n, v in swept.get(trial.policy, {}).items())))
+               for row in rows for trial in (*((row.recorded,) if row.recorded else ()), *row.trials))
+    while some := list(islice(records, _TRIALS)):
+        names = dict.fromkeys(name for record in some for name in record)
+        yield pa.table({name: [record.get(name) for record in some] for name in names})
 
 
 def _trial_record(row: SessionRow, trial: Any) -> Iterator[tuple[str, Any]]:

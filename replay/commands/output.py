@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,12 +18,23 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u
 def print_json(value: Any) -> None:
     """One JSON document on stdout; lone surrogates are replaced."""
     try:
-        raw = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+        raw = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=plain)
     except (TypeError, orjson.JSONEncodeError):
         import json
 
-        raw = json.dumps(value, indent=2, ensure_ascii=True, default=str).encode()
+        raw = json.dumps(value, indent=2, ensure_ascii=True, default=_plain_or_text).encode()
     click.echo(raw.decode())
+
+
+def plain(value: Any) -> Any:
+    """A mapping of any kind as JSON writes it. Raises TypeError for all else that JSON does not know."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+def _plain_or_text(value: Any) -> Any:
+    return plain(value) if isinstance(value, Mapping) else str(value)
 
 
 def literal(text: str) -> str:

@@ -76,17 +76,20 @@ class Comparison:
         return Engine(backend=self.backend, jobs=jobs, address=self.address)
 
 
-def compare(job: Comparison, out: Path | None, done: Callable[[FileResult], None] = lambda _: None) -> dict[str, Any]:
+def compare(job: Comparison, out: Path | None, done: Callable[[FileResult], None] = lambda _: None,
+            place: str | None = None) -> dict[str, Any]:
     """Run a comparison and give its summary; with `out` the run is stored there. Raises ReadError without sessions.
 
-    A stored run that was stopped goes on where it was when the same comparison is made again.
+    A stored run that was stopped goes on where it was when the same comparison is made again. `place`: where the run
+    will be in the end, where that is not `out`.
     """
     if out is None:
         job = replace(job, settings=replace(job.settings, rows=False))
         return _summary(job, _collected(job, done, None), None)
-    with unfinished(out, identity(job), job.command) as kept:
+    command = {**job.command, "place": place} if place else job.command
+    with unfinished(out, identity(job), command) as kept:
         found = _collected(job, done, kept)
-        summary = _summary(job, found, out)
+        summary = _summary(job, found, place or str(out))
         finish(kept, found, summary, _recipe(job), job.sweep.settings if job.sweep else {})
     return summary
 
@@ -119,14 +122,14 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _summary(job: Comparison, found: Collected, out: Path | None) -> dict[str, Any]:
+def _summary(job: Comparison, found: Collected, out: str | None) -> dict[str, Any]:
     rows, unreadable = found.rows, found.unreadable
     names = [p.name for p in job.policies]
     data = leaderboard.table(rows, names)
     clusters = leaderboard.repositories(rows)
     trials = [_trial(r, t) for r in rows for t in r.trials]
     return {
-        "schema": SCHEMA_VERSION, "run": str(out) if out else None,
+        "schema": SCHEMA_VERSION, "run": out,
         "sessions": [_session(r) for r in rows],
         "policies": [{"name": p.name, "spec": spec(p), "spec_hash": spec_hash(p)} for p in job.policies],
         "baseline": job.baseline, "window": job.settings.capacity.window,

@@ -13,6 +13,7 @@ from replay.errors import ReadError
 from replay.readers.companions import companion_files
 from replay.readers.registry import read_source
 from replay.readers.source import Source, open_source, parse_source
+from replay.remote import brought, is_remote
 from replay.transcript import Transcript
 
 _NAME = re.compile(r"(?:.+\.(?:jsonl|json|traj|ndjson)(?:\.\d+)?(?:\.gz|\.zst)?|opencode.*\.db)", re.IGNORECASE)
@@ -63,6 +64,8 @@ def read_found(found: Found, reader: str | None = None) -> tuple[Transcript, ...
 
 
 def _expand(argument: str) -> Iterator[Found]:
+    if is_remote(argument):
+        argument = brought(argument)
     path = Path(argument).expanduser()
     if argument == "-":
         yield Found(STANDARD_INPUT, True)

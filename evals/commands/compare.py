@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from evals.commands.leaderboard import print_summary
+from evals.commands.places import RunPlace
 from evals.commands.progress import progress
 from replay.commands.options import reader_option
 from replay.commands.output import print_json
+
+if TYPE_CHECKING:
+    from evals.compare import Comparison
 
 
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +40,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Own metric as package.module:Class, besides the built-in and installed ones; repeat it."),
         click.option("--outcomes", type=click.Path(path_type=Path, dir_okay=False),
                      help="Table (CSV, JSON) of how sessions ended; default: sidecar files and the transcripts."),
-        click.option("--out", type=click.Path(path_type=Path), help="Store the run in this new folder."),
+        click.option("--out", type=RunPlace(), help="Store the run in this new folder, or at a URL such as s3://…"),
         click.option("--html", type=click.Path(path_type=Path), help="Write a self-contained HTML report."),
         reader_option,
         click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: all cores for large inputs."),
@@ -58,7 +62,8 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(epilog="Example: rewindow compare ~/.codex/sessions -p full-history -p decode-adr18 --out runs/a")
 @click.argument("paths", nargs=-1, required=True)
 @shared_options
-def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | None, **options: Any) -> int:
+def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: str | Path | None,
+            **options: Any) -> int:
     """Replay every session of PATHS under every policy, measure, store and rank."""
     summary = run(paths, out, **options)
     if html:
@@ -69,11 +74,18 @@ def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | 
     return 0
 
 
-def run(paths: Sequence[str], out: Path | None, **options: Any) -> dict[str, Any]:
+def run(paths: Sequence[str], out: str | Path | None, **options: Any) -> dict[str, Any]:
     """Do the comparison with a progress bar on stderr, and give its summary; `options` as `comparison` takes them."""
     from evals.commands.prepare import comparison
-    from evals.compare import compare as compare_sessions
+    from evals.runs.elsewhere import stored
 
     job = comparison(paths, **options)
+    return stored(out, lambda folder: with_progress(job, folder, str(out) if out else None))
+
+
+def with_progress(job: Comparison, folder: Path | None, place: str | None) -> dict[str, Any]:
+    """Do a comparison in a folder with a progress bar; `place`: where its run will be."""
+    from evals.compare import compare as compare_sessions
+
     with progress("sessions", len(job.files)) as advance:
-        return compare_sessions(job, out, lambda result: advance(Path(result.path).name))
+        return compare_sessions(job, folder, lambda result: advance(Path(result.path).name), place)

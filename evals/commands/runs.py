@@ -48,12 +48,12 @@ def resume(run: Path, as_json: bool) -> int:
     job, target = job_of(run), run.absolute()
     if isinstance(job.get("cwd"), str) and Path(job["cwd"]).is_dir():
         os.chdir(job["cwd"])
-    summary = _again(job, target)
+    summary = _again(job, job.get("place") or target)
     print_json(summary) if as_json else print_summary(summary)
     return 0
 
 
-def _again(job: dict[str, Any], target: Path) -> dict[str, Any]:
+def _again(job: dict[str, Any], target: str | Path) -> dict[str, Any]:
     from evals.commands.compare import run as compare
     from evals.commands.sweep import run as sweep
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from evals.commands.compare import shared_options
-from evals.commands.progress import progress
+from evals.commands.compare import shared_options, with_progress
 from evals.commands.sweep_words import print_sweep
 from replay.commands.output import print_json
 
@@ -23,7 +22,7 @@ from replay.commands.output import print_json
 @click.option("--trials", type=click.IntRange(min=1), help="Search so many settings with Optuna; default: the grid.")
 @click.option("--objective", help="Metric that is to be best; default: the bill, with repairs under --losses.")
 @shared_options
-def sweep(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | None, **options: Any) -> int:
+def sweep(paths: Sequence[str], as_json: bool, html: Path | None, out: str | Path | None, **options: Any) -> int:
     """Replay every session of PATHS under every setting of a policy, and choose the best on half of the sessions.
 
     The other half, of other repositories, puts the choice to the test.
@@ -37,13 +36,13 @@ def sweep(paths: Sequence[str], as_json: bool, html: Path | None, out: Path | No
     return 0
 
 
-def run(paths: Sequence[str], out: Path | None, *, given: Sequence[str], where: Sequence[str] = (),
+def run(paths: Sequence[str], out: str | Path | None, *, given: Sequence[str], where: Sequence[str] = (),
         trials: int | None = None, objective: str | None = None, **options: Any) -> dict[str, Any]:
     """Do the sweep with a progress bar on stderr, and give the run's summary; other options are those of `compare`."""
     from dataclasses import replace
 
     from evals.commands.prepare import comparison
-    from evals.compare import compare
+    from evals.runs.elsewhere import stored
     from evals.sweep.effects import objective as objective_of
     from evals.sweep.grid import parameter
     from evals.sweep.run import swept
@@ -58,8 +57,7 @@ def run(paths: Sequence[str], out: Path | None, *, given: Sequence[str], where: 
     job = swept(base, policies[0], parameters, constraints, objective_of(objective, base.settings.losses), trials)
     again = {"given": list(given), "where": list(where), "trials": trials, "objective": objective}
     job = replace(job, command=_again(job.command, again))
-    with progress("sessions", len(job.files)) as advance:
-        return compare(job, out, lambda result: advance(Path(result.path).name))
+    return stored(out, lambda folder: with_progress(job, folder, str(out) if out else None))
 
 
 def _again(command: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.kept.packing import seal, unseal
+from replay.remote import cache_folder
 
 _ENDING = ".kept"
 _SCRATCH = ".writing-"
@@ -75,6 +76,5 @@ class Kept:
 
 
 def default_folder() -> Path:
-    """The user's cache folder: `$XDG_CACHE_HOME/rewindow/sessions`, else below `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "rewindow" / "sessions"
+    """The user's cache folder for what is kept."""
+    return cache_folder("sessions")

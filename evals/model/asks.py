@@ -19,8 +19,12 @@ class Ask:
     """One request. Equal asks are one request: they share a fingerprint, a cache entry and a bill."""
 
     model: str
-    prompt: str
+    prompt: str = ""
     system: str = ""
+    messages: str = ""
+    """JSON of a whole conversation in the chat interface's shape, in the place of `system` and `prompt`."""
+    tools: str = ""
+    """JSON of the tools that a conversation offers."""
     max_tokens: int = 1_000
     temperature: float = 0.0
     replicate: int = 0
@@ -33,13 +37,17 @@ class Ask:
     def body(self) -> dict[str, Any]:
         """Everything that decides the answer, as plain data."""
         found = asdict(self)
-        del found["purpose"]
-        return found
+        unused = [name for name in ("messages", "tools") if not found[name]]
+        return {name: value for name, value in found.items() if name not in ("purpose", *unused)}
 
     @property
     def input_tokens(self) -> int:
         """Upper estimate of the input, from its bytes."""
-        return math.ceil(len((self.system + self.prompt).encode("utf-8", "replace")) / BYTES_PER_TOKEN) + 16
+        return math.ceil(self._bytes / BYTES_PER_TOKEN) + 16
+
+    @property
+    def _bytes(self) -> int:
+        return sum(len(t.encode("utf-8", "replace")) for t in (self.system, self.prompt, self.messages, self.tools))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +70,8 @@ class Reply:
     """An answer, or why there is none."""
 
     text: str = ""
+    calls: tuple[tuple[str, str, str], ...] = ()
+    """Tools that it calls: id, name and arguments as JSON text."""
     finish: str = ""
     """The finish reason as the endpoint gave it."""
     spent: Spent = Spent()

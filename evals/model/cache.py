@@ -44,4 +44,5 @@ class AnswerCache:
 
 def _reply(plain: dict[str, Any]) -> Reply:
     made = Reply(**(plain | {"spent": Spent(**plain["spent"]), "cached": True}))
-    return replace(made, logprobs=tuple((offset, value) for offset, value in made.logprobs))
+    return replace(made, logprobs=tuple((offset, value) for offset, value in made.logprobs),
+                   calls=tuple((call, name, arguments) for call, name, arguments in made.calls))

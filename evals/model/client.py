@@ -122,6 +122,10 @@ class Client:
                 if self._progress:
                     self._progress(place[0] + len(found), place[1], self.bill)
 
+    def stop(self) -> None:
+        """Make no further request: from now on only the cache answers."""
+        self._stop("interrupted")
+
     def _stop(self, why: str) -> None:
         self.stopped = self.stopped or why
         self._halt.set()

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import orjson
+
 from evals.model.asks import Ask, Reply, Spent
 from evals.model.config import Models
 from replay.errors import ConfigError
@@ -69,6 +71,8 @@ class Wire:
             return _echoed(self.sdk.completions.create(
                 model=ask.model, prompt=ask.prompt, max_tokens=ask.max_tokens, echo=True, logprobs=1,
                 temperature=ask.temperature))
+        if ask.messages:
+            return self._converse(ask)
         if self.models.api == "responses":
             return self._responses(ask)
         messages = [{"role": "system", "content": ask.system}] if ask.system else []
@@ -77,6 +81,22 @@ class Wire:
             model=ask.model, messages=[*messages, {"role": "user", "content": ask.prompt}], max_tokens=ask.max_tokens,
             temperature=ask.temperature, seed=ask.replicate, **more)
         return _streamed(got, ask) if self.models.stream else _chat(got, ask)
+
+    def _converse(self, ask: Ask) -> Reply:
+        """One turn of a conversation, in one piece: what tools are called with is of no use before its end."""
+        if self.models.api != "chat":
+            raise ConfigError("model", "api", 'a conversation with tools needs the chat interface: api = "chat"')
+        more = {"tools": orjson.loads(ask.tools)} if ask.tools else {}
+        got = self.sdk.chat.completions.create(
+            model=ask.model, messages=orjson.loads(ask.messages), max_tokens=ask.max_tokens,
+            temperature=ask.temperature, seed=ask.replicate, **more)
+        choice = got.choices[0]
+        calls = tuple((c.id or "", c.function.name, c.function.arguments) for c in choice.message.tool_calls or ())
+        if not calls or choice.finish_reason == "length":
+            return _chat(got, ask)
+        text = _text(choice.message.content)
+        spent = _spent(got.usage, ask, text + "".join(name + arguments for _, name, arguments in calls))
+        return Reply(text=text, calls=calls, finish=choice.finish_reason or "", spent=spent)
 
     def _responses(self, ask: Ask) -> Reply:
         more = {"instructions": ask.system} if ask.system else {}

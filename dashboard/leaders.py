@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from dashboard import widgets
 from evals.board import LEVELS, SIGNS_EXPLAINED, BoardRow, Cell
-from evals.leaderboard import HEADLINES
+from evals.leaderboard import TITLED
 from evals.markup import Html, joined, tag
 from evals.palette import colour_of
 
 SHOWN = ("Headline measurements", "All measurements")
-TITLES = {h.metric: h.title for h in HEADLINES}
-_HEADLINE = {h.metric for h in HEADLINES if h.family == "headline"}
+TITLES = {h.metric: h.title for h in TITLED}
+_HEADLINE = {h.metric for h in TITLED if h.family == "headline"}
 
 
 def board(rows: Sequence[BoardRow], policies: Sequence[str], all_of: bool) -> list[Html]:

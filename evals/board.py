@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evals.commands.leaderboard import cell
-from evals.leaderboard import HEADLINES
+from evals.leaderboard import TITLED
 
 LEVELS: Mapping[str, str] = {
     "L0": "exact: follows from the recording and the policy's code alone",
@@ -63,12 +63,12 @@ class BoardRow:
 
 
 def board(summary: Mapping[str, Any]) -> list[BoardRow]:
-    """The leaderboard, policies in the order of the run, cells in the order of `HEADLINES`."""
+    """The leaderboard, policies in the order of the run, cells in the order of `TITLED`."""
     found = {(r["policy"], r["metric"]): r for r in summary["leaderboard"]}
     known = levels(summary)
     names = [p["name"] for p in summary["policies"]]
     return [BoardRow(policy=name, pareto=any(found[k]["pareto"] for k in found if k[0] == name),
-                     cells=tuple(_cell(found[name, h.metric], known) for h in HEADLINES if (name, h.metric) in found))
+                     cells=tuple(_cell(found[name, h.metric], known) for h in TITLED if (name, h.metric) in found))
             for name in names]
 
 
@@ -166,8 +166,11 @@ def advice(summary: Mapping[str, Any]) -> tuple[str | None, str, str]:
     return found["policy"], title, f"{why} What would change this: {change}." if change else why
 
 
-def explained() -> str:
-    """How to read the leaderboard."""
+def explained(live: bool = False) -> str:
+    """How to read the leaderboard; `live`: of agents that really ran."""
+    if live:
+        return ("Means per task over its judged trials; under each its 95 % interval and the interval of its rank, "
+                "resampled over tasks. Trials that failed through nobody's fault are counted apart.")
     return ("Means per session; under each its 95 % interval and the interval of its rank. Only sessions that every "
             "policy could be measured on count. Behind a session's first view that differs from the record, numbers "
             "are conditional on the agent acting as recorded.")

@@ -127,10 +127,10 @@ def _summary(job: Comparison, found: Collected, out: str | None) -> dict[str, An
     names = [p.name for p in job.policies]
     data = leaderboard.table(rows, names)
     clusters = leaderboard.repositories(rows)
-    trials = [_trial(r, t) for r in rows for t in r.trials]
+    trials = [trial_entry(r, t) for r in rows for t in r.trials]
     return {
         "schema": SCHEMA_VERSION, "run": out,
-        "sessions": [_session(r) for r in rows],
+        "sessions": [session_entry(r) for r in rows],
         "policies": [{"name": p.name, "spec": spec(p), "spec_hash": spec_hash(p)} for p in job.policies],
         "baseline": job.baseline, "window": job.settings.capacity.window,
         "output_reserve": job.settings.capacity.output_reserve, "tokenizer": job.settings.tokenizer,
@@ -148,7 +148,8 @@ def _summary(job: Comparison, found: Collected, out: str | None) -> dict[str, An
     }
 
 
-def _session(row: SessionRow) -> dict[str, Any]:
+def session_entry(row: SessionRow) -> dict[str, Any]:
+    """A session as a summary lists it."""
     recorded = leaderboard.values(row.recorded) if row.recorded else {}
     return {"session": row.session, "path": row.path, "position": row.position, "format": row.format,
             "model": row.model, "steps": row.steps, "messages": row.messages, "notes": list(row.notes),
@@ -161,7 +162,8 @@ def _session(row: SessionRow) -> dict[str, Any]:
                          "input_tokens": recorded.get("input_tokens")}}
 
 
-def _trial(row: SessionRow, trial: TrialRow) -> dict[str, Any]:
+def trial_entry(row: SessionRow, trial: TrialRow) -> dict[str, Any]:
+    """A trial as a summary lists it."""
     found = leaderboard.values(trial)
     return {"session": row.session, "policy": trial.policy, "lane": trial.kind, "ok": trial.ok, "error": trial.error,
             "metrics": found, **_about(trial.measurements),

@@ -22,7 +22,7 @@ from evals.board import (
     pair_rows,
     shown,
 )
-from evals.leaderboard import HEADLINES
+from evals.leaderboard import TITLED
 from evals.loss_tables import WORST_COLUMNS, worst_rows
 from evals.markup import Html, escaped, joined, tag
 from evals.palette import colour_of, dash_of
@@ -34,7 +34,7 @@ from replay.policy.load import RECORDED
 CURVE_SESSIONS = 6
 """Largest sessions whose token curves are drawn."""
 CURVE_POINTS = 600
-TITLES = {h.metric: h.title for h in HEADLINES}
+TITLES = {h.metric: h.title for h in TITLED}
 _STYLE = Path(__file__).with_name("report.css")
 
 
@@ -86,7 +86,7 @@ def _leaderboard(summary: Mapping[str, Any]) -> Iterator[Html]:
     body = [[joined(_name(r.policy, names), *([tag("div", "Pareto", class_="small")] if r.pareto else [])),
              *map(_cell, r.cells)] for r in rows]
     yield tag("h2", "Leaderboard")
-    yield tag("p", explained(), class_="lead")
+    yield tag("p", explained("live" in summary), class_="lead")
     yield _table(columns, body)
     used = sorted({c.level for r in rows for c in r.cells})
     yield tag("p", *(joined(_badge(n), f" {LEVELS[n]}. ") for n in used), SIGNS_EXPLAINED, class_="lead")
@@ -125,7 +125,7 @@ def _cell(cell: Cell) -> Html:
 
 
 def _pairs(summary: Mapping[str, Any]) -> Iterator[Html]:
-    rows = [[p.policy, TITLES[h.metric], *p.words] for h in HEADLINES for p in pair_rows(summary, h.metric)]
+    rows = [[p.policy, TITLES[h.metric], *p.words] for h in TITLED for p in pair_rows(summary, h.metric)]
     yield tag("h2", f"Against {summary['baseline']}")
     if not rows:
         yield tag("p", "There is no other policy to pair, or no session that both could be measured on.", class_="lead")

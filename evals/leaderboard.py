@@ -59,6 +59,19 @@ HEADLINES = (
     Headline("repair_adjusted_cost", "cost with repairs, uncached tokens a session", "low", "headline", adds_up=True),
 )
 """What the leaderboard shows. Ranks exist only where one direction is better."""
+OUTCOMES = (
+    Headline("pass_at_1", "solved by a single trial", "high", "headline"),
+    Headline("pass_hat_k", "solved by every trial", "high"),
+    Headline("pass_at_k", "solved by some trial", "high"),
+    Headline("trial_cost_usd", "cost of a trial, dollars", "low", "headline", adds_up=True),
+    Headline("trial_steps", "steps of a trial", "low", adds_up=True),
+    Headline("solved_steps", "steps of a trial that solves", "low", adds_up=True),
+    Headline("trial_input_tokens", "input of a trial, tokens", "low", adds_up=True),
+    Headline("trial_compactions", "full compactions of a trial", "none"),
+)
+"""What agents that really ran are measured by; the unit is the task."""
+TITLED = (*OUTCOMES, *HEADLINES)
+"""Every headline of any kind of run, in the order in which they are shown."""
 LOSSES = frozenset(h.metric for h in HEADLINES[-6:])
 """Those that are measured only where losses are; a run without them has no rows of theirs."""
 

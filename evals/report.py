@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evals.board import explained
 from evals.commands.leaderboard import cell
-from evals.leaderboard import HEADLINES
+from evals.leaderboard import TITLED
 from evals.loss_tables import WORST_COLUMNS, worst_rows
 from evals.strata_tables import STRATA_COLUMNS, STRATA_SAID, STRATA_TITLE, strata_rows
 
@@ -55,9 +56,10 @@ def _cell_text(value: Any) -> Any:
 
 def _parts(summary: Mapping[str, Any]) -> Sequence[str]:
     advice = summary["recommendation"]
-    head = (f"{len(summary['sessions'])} sessions, window {summary['window']:,}, tokenizer {summary['tokenizer']}, "
-            f"summariser {summary['summariser']}. Means per session; every number is L0 and conditional on the "
-            "recording behind a session's first divergence.")
+    what, said = ("tasks", explained(live=True)) if "live" in summary else ("sessions", (
+        "Means per session; every number is L0 and conditional on the recording behind a session's first divergence."))
+    head = (f"{len(summary['sessions'])} {what}, window {summary['window']:,}, tokenizer {summary['tokenizer']}, "
+            f"summariser {summary['summariser']}. {said}")
     advised = f"{advice['policy'] or 'none'}: {advice['why']}"
     parts = ["# Policies compared", _escape(head), _leaderboard_table(summary),
              f"## Against {_escape(summary['baseline'])}", _pair_table(summary), "## Recommendation", _escape(advised)]
@@ -72,7 +74,7 @@ def _parts(summary: Mapping[str, Any]) -> Sequence[str]:
 
 def _leaderboard_table(summary: Mapping[str, Any]) -> str:
     found = {(r["policy"], r["metric"]): r for r in summary["leaderboard"]}
-    shown = [h for h in HEADLINES if any(h.metric == metric for _, metric in found)]
+    shown = [h for h in TITLED if any(h.metric == metric for _, metric in found)]
     rows = [[p["name"], *(_value(found[p["name"], h.metric]) for h in shown)] for p in summary["policies"]]
     return _markdown(["policy", *(h.title for h in shown)], rows)
 
@@ -85,7 +87,7 @@ def _value(row: Mapping[str, Any]) -> str:
 
 
 def _pair_table(summary: Mapping[str, Any]) -> str:
-    titles = {h.metric: h.title for h in HEADLINES}
+    titles = {h.metric: h.title for h in TITLED}
     rows = [[r["policy"], titles[r["metric"]], cell(r["metric"], r["difference"]),
              f"[{cell(r['metric'], r['low'])}, {cell(r['metric'], r['high'])}]", f"{r['p_adjusted']:.3f}", str(r["n"]),
              cell(r["metric"], r["mde"])] for r in summary["pairs"]]

@@ -12,13 +12,13 @@ from dashboard import charts, charts_compare, data, leaders, state, widgets
 from dashboard.data import StoredRun
 from evals import scatter, selection
 from evals.board import PAIR_COLUMNS, explained
-from evals.leaderboard import HEADLINES
+from evals.leaderboard import TITLED
 from evals.markup import escaped, joined
 from evals.palette import colour_of
 from evals.selection import WAYS, Selection
 from replay.policy.load import RECORDED
 
-TITLES = {h.metric: h.title for h in HEADLINES}
+TITLES = {h.metric: h.title for h in TITLED}
 CHART = "scatter"
 
 
@@ -113,7 +113,7 @@ def _clicked() -> None:
 def _against_baseline(run: StoredRun, found: Mapping[str, Any]) -> None:
     widgets.heading(f"Against {found['baseline']}", "Mean difference per session to the baseline, on the same "
                     "sessions, with its 95 % interval. One that crosses the dashed line shows no difference.")
-    measured = [h.metric for h in HEADLINES if any(c.metric == h.metric for c in found["board"][0].cells)]
+    measured = [h.metric for h in TITLED if any(c.metric == h.metric for c in found["board"][0].cells)]
     metric = widgets.one("Measurement", "metric", measured, "mean_view_tokens", lambda m: TITLES[m])
     pairs = found["pairs"].get(metric, []) if "pairs" in found else data.pairs(run, metric)
     if not pairs:

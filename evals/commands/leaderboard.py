@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from evals.leaderboard import HEADLINES
+from evals.commands.live_words import print_live
+from evals.leaderboard import TITLED
 from evals.loss_tables import WORST_COLUMNS, loss_metrics, worst_rows
 from evals.outcome_report import outcome_lines
 from replay.commands.output import console, literal, number, table
 
 FRACTIONS = {"view_churn", "identified_share", "run_ended", "evidence_retention", "edit_safety",
-             "instruction_retention"}
-RATES = {"instruction_permanent_losses", "rereads_per_100_steps",
-         "overflow_steps", "compactions", "micro_compactions", "compactions_futile", "pairing_violations"}
+             "instruction_retention", "pass_at_1", "pass_hat_k", "pass_at_k"}
+RATES = {"instruction_permanent_losses", "rereads_per_100_steps", "overflow_steps", "trial_compactions", "compactions",
+         "micro_compactions", "compactions_futile", "pairing_violations"}
 _SIZES = ("peak_view_tokens", "input_tokens", "compactions", "micro_compactions", "compactions_futile", "view_churn",
           "identified_share")
 _PAIRED = ("run_ended", "mean_view_tokens", "peak_view_tokens", "input_tokens", "view_churn", "evidence_retention",
@@ -26,6 +27,9 @@ MOST_SESSIONS = 60
 def print_summary(summary: Mapping[str, Any]) -> None:
     """Sessions, leaderboard, paired differences, recommendation and warnings."""
     screen = console()
+    if "live" in summary:
+        print_live(summary)
+        return
     if len(summary["sessions"]) <= MOST_SESSIONS:
         screen.print(_sessions(summary["sessions"]))
     screen.print(_leaderboard(summary))
@@ -53,6 +57,8 @@ def cell(metric: str, value: float | None) -> str:
         return "–"
     if metric in FRACTIONS:
         return f"{value:.1%}"
+    if metric == "trial_cost_usd":
+        return number(value, 4)
     return number(value, 2 if metric in RATES else 0)
 
 
@@ -124,7 +130,7 @@ def _reading(summary: Mapping[str, Any]) -> str:
 
 
 def _pairs(summary: Mapping[str, Any]) -> Any:
-    titles = {h.metric: h.title for h in HEADLINES}
+    titles = {h.metric: h.title for h in TITLED}
     rows = [(r["policy"], titles[r["metric"]], _signed(r["metric"], r["difference"]),
              f"{_signed(r['metric'], r['low'])} … {_signed(r['metric'], r['high'])}", f"{r['p_adjusted']:.3f}",
              str(r["n"]), cell(r["metric"], r["mde"])) for r in summary["pairs"] if r["metric"] in _PAIRED]
@@ -148,6 +154,8 @@ def _strata(summary: Mapping[str, Any]) -> Iterator[Any]:
 def _signed(metric: str, value: float) -> str:
     if metric in FRACTIONS:
         return f"{value:+.1%}"
+    if metric == "trial_cost_usd":
+        return f"{value:+,.4f}"
     return f"{value:+,.0f}"
 
 

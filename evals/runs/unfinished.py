@@ -156,7 +156,8 @@ def _identity(note: Path) -> str | None:
 
 def _stopped(found: Unfinished, target: Path, error: BaseException) -> None:
     """Keep what can be gone on with, and say so; what cannot is removed."""
-    count = 0 if isinstance(error, RewindowError) else found.count
+    is_wrong = isinstance(error, RewindowError) and not isinstance(error, Interrupted)
+    count = 0 if is_wrong else found.count
     if not count:
         shutil.rmtree(found.folder, ignore_errors=True)
         return

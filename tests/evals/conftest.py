@@ -16,7 +16,8 @@ import pytest
 from evals.model.config import Models
 
 Answer = str | dict[str, Any] | None
-"""A text; or a misbehaviour: status, raw, delay, cut, refusal, finish, usage, logprobs; None: the script's default."""
+"""A text; `calls` (pairs of a tool's name and its arguments); or a misbehaviour: status, raw, delay, cut, refusal, finish,
+usage, logprobs; None: the script's default."""
 
 
 @dataclass
@@ -54,7 +55,11 @@ def _usage(server: Scripted, answer: dict[str, Any], names: tuple[str, str]) -> 
 
 
 def _chat(server: Scripted, answer: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    message = {"role": "assistant", "content": answer.get("text"), "refusal": answer.get("refusal")}
+    message: dict[str, Any] = {"role": "assistant", "content": answer.get("text"), "refusal": answer.get("refusal")}
+    if answer.get("calls"):
+        message["tool_calls"] = [
+            {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+            for n, (name, given) in enumerate(answer["calls"])]
     return {"id": "c1", "object": "chat.completion", "created": 1, "model": body["model"],
             "usage": _usage(server, answer, ("prompt_tokens", "completion_tokens")),
             "choices": [{"index": 0, "message": message, "finish_reason": answer.get("finish", "stop")}]}

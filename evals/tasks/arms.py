@@ -1,0 +1,135 @@
+"""Each arm as a whole: how often it solves, what a solved task costs, how much longer its runs are, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import fsum
+from typing import Any
+
+from evals.outcomes_math import cost_per_solved, mean_over_tasks, pass_at_k, pass_hat_k
+from evals.stats import Paired, paired_by_unit
+from evals.stats_bootstrap import interval
+from evals.stats_ratio import Ratio, ratio_of_sums
+from evals.tasks.trial import Result
+
+FEW_TASKS = 6
+"""Below so many tasks no interval of 95 % exists."""
+
+
+def arm_rows(results: Sequence[Result], names: Sequence[str], control: str, trials: int) -> list[dict[str, Any]]:
+    """A row for each arm; differences, intervals and the detectable effect are against the control, task by task."""
+    known = {name: by_task([r for r in results if r.arm == name]) for name in names}
+    return [_arm(name, known[name], known[control], trials, [r for r in results if r.arm == name]) for name in names]
+
+
+def by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The judged trials of each task; a task without one is left out."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if result.value != "infra":
+            found.setdefault(result.task, []).append(result)
+    return found
+
+
+def rates(tasks: Mapping[str, Sequence[Result]]) -> dict[str, float | None]:
+    """Share of passed trials by task."""
+    return {t: pass_at_k(len(rs), _passed(rs), 1) for t, rs in tasks.items()}
+
+
+def _passed(results: Sequence[Result]) -> int:
+    return sum(r.value == "pass" for r in results)
+
+
+def _arm(name: str, ours: Mapping[str, Sequence[Result]], theirs: Mapping[str, Sequence[Result]], trials: int,
+         every: Sequence[Result]) -> dict[str, Any]:
+    found, both = paired_by_unit(rates(ours), rates(theirs))
+    judged = [r for rs in ours.values() for r in rs]
+    hat, lacking = mean_over_tasks(pass_hat_k(len(rs), _passed(rs), trials) for rs in ours.values())
+    return {"arm": name, "tasks": len(ours), "trials": len(judged), "solved": _passed(judged),
+            "infra": sum(r.value == "infra" for r in every), "endings": _endings(judged), **_rate(rates(ours)),
+            "k": trials, "pass_hat_k": hat, "pass_hat_k_missing": lacking, **_difference(found),
+            "pairs": len(both.units), **_cost(ours), **_longer(ours, theirs)}
+
+
+def _endings(judged: Sequence[Result]) -> dict[str, int]:
+    """How many runs ended in which way."""
+    return {why: sum(r.why == why for r in judged) for why in sorted({r.why for r in judged})}
+
+
+def _rate(found: Mapping[str, float | None]) -> dict[str, Any]:
+    values = [v for v in found.values() if v is not None]
+    if not values:
+        return {"pass_at_1": None, "rate_low": None, "rate_high": None, "rate_coverage": None}
+    span = interval(values)
+    return {"pass_at_1": fsum(values) / len(values), **_ends("rate_", span.low, span.high, span.coverage)}
+
+
+def _ends(prefix: str, low: float, high: float, coverage: float) -> dict[str, float | None]:
+    bounded = coverage > 0
+    return {f"{prefix}low": low if bounded else None, f"{prefix}high": high if bounded else None,
+            f"{prefix}coverage": coverage}
+
+
+def _difference(found: Paired | None) -> dict[str, Any]:
+    if found is None:
+        return dict.fromkeys(("difference", "low", "high", "coverage", "p", "mde"))
+    return {"difference": found.difference, **_ends("", found.low, found.high, found.coverage), "p": found.p,
+            "mde": found.mde}
+
+
+def _cost(tasks: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
+    """Dollars of all trials over the number of solved ones; null where a price is unknown or nothing was solved."""
+    costs = [[r.cost_usd for r in rs] for rs in tasks.values()]
+    names = ("cost_usd", "cost_per_solved", "cost_per_solved_low", "cost_per_solved_high", "cost_per_solved_coverage")
+    if not costs or any(c is None for row in costs for c in row):
+        return dict.fromkeys(names)
+    sums, solved = [fsum(c or 0.0 for c in row) for row in costs], [float(_passed(rs)) for rs in tasks.values()]
+    return {"cost_usd": fsum(sums), "cost_per_solved": cost_per_solved(sums, fsum(solved)),
+            **_span("cost_per_solved_", ratio_of_sums(sums, solved))}
+
+
+def _span(prefix: str, found: Ratio | None) -> dict[str, float | None]:
+    if found is None:
+        return dict.fromkeys((f"{prefix}low", f"{prefix}high", f"{prefix}coverage"))
+    return _ends(prefix, found.low, found.high, found.coverage)
+
+
+def _longer(ours: Mapping[str, Sequence[Result]], theirs: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
+    """Steps over the control's steps on the same tasks (D7): of all trials, and of those that solved on both sides."""
+    return _ratio("elongation", _steps(ours), _steps(theirs)) | _ratio(
+        "elongation_solved", _steps(_solved(ours)), _steps(_solved(theirs)))
+
+
+def _solved(tasks: Mapping[str, Sequence[Result]]) -> dict[str, list[Result]]:
+    found = {t: [r for r in rs if r.value == "pass"] for t, rs in tasks.items()}
+    return {t: rs for t, rs in found.items() if rs}
+
+
+def _steps(tasks: Mapping[str, Sequence[Result]]) -> dict[str, float]:
+    """Mean steps of a trial by task."""
+    return {t: fsum(r.steps for r in rs) / len(rs) for t, rs in tasks.items()}
+
+
+def _ratio(name: str, ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, Any]:
+    both = sorted(ours.keys() & theirs.keys())
+    found = ratio_of_sums([ours[t] for t in both], [theirs[t] for t in both]) if both else None
+    return {name: found.ratio if found else None, f"{name}_tasks": len(both), **_span(f"{name}_", found)}
+
+
+def infra_words(results: Sequence[Result], names: Sequence[str]) -> list[str]:
+    """What failed through nobody's fault, arm by arm: not counted as a failure, and not left unsaid."""
+    found = []
+    for name in names:
+        broken = [r for r in results if r.arm == name and r.value == "infra"]
+        if broken:
+            found.append(f"{name}: {len(broken)} of {sum(r.arm == name for r in results)} trials were not judged, such "
+                         f"as {broken[0].task} trial {broken[0].number}: {broken[0].detail[:160]}")
+    return found
+
+
+def few_tasks(count: int) -> list[str]:
+    """A warning where the tasks are too few for an interval of 95 %."""
+    if count >= FEW_TASKS:
+        return []
+    word = "task" if count == 1 else "tasks"
+    return [f"{count} {word}: fewer than {FEW_TASKS} allow no interval of 95 %; the unit is the task, not the trial"]

@@ -58,7 +58,7 @@ def _again(job: dict[str, Any], target: str | Path) -> dict[str, Any]:
     from evals.commands.sweep import run as sweep
 
     if job.get("command") == "run tasks":
-        return _tasks_again(job, target)
+        return _tasks_again(job, Path(target))
     options, command = job["options"], sweep if job.get("command") == "sweep" else compare
     return command(job["paths"], target, **options | {"outcomes": Path(o) if (o := options.get("outcomes")) else None})
 

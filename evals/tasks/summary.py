@@ -8,14 +8,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import orjson
-
 from evals import leaderboard
 from evals.board import metric_levels
 from evals.compare import session_entry, trial_entry
 from evals.metrics.base import Measurement, missing
 from evals.outcomes import Label
 from evals.outcomes_math import pass_at_k, pass_hat_k
+from evals.runs.summary_text import pieces
 from evals.runs.tables import COLUMNS, encode, merge, write_trials
 from evals.store import SCHEMA_VERSION
 from evals.tasks.arms import arm_rows, few_tasks, infra_words
@@ -39,7 +38,8 @@ def put_together(job: Experiment, results: Sequence[Result], transcripts: Path, 
     for name in COLUMNS:
         merge([(encode(rows, name), [r.session for r in rows])], name, place / f"{name}.parquet")
     write_trials(rows, place / "trials.parquet", {})
-    (place / "summary.json").write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+    with (place / "summary.json").open("wb") as file:
+        file.writelines(pieces(found))
     (place / "run.toml").write_text(recipe(job), encoding="utf-8")
     return found
 

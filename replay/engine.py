@@ -13,6 +13,7 @@ from replay.events import Event
 from replay.fingerprint import Chain, Print
 from replay.lanes import recorded_windows
 from replay.log import Log
+from replay.own.base import OwnCode
 from replay.policy.advance import Arrived, Setting, advance, start
 from replay.policy.base import Capacity, Decision, Summariser
 from replay.policy.load import RECORDED
@@ -141,9 +142,14 @@ class Session:
         setting = Setting(log=self.log, policy=policy, capacity=capacity, figure=self.gauge.figure, summariser=writer,
                           head=head, billed=same_harness, refusals=refusals)
         with paused():
-            views, ended = self._views(setting)
+            views, ended = self._views(setting) if policy.own is None else self._own_views(setting, policy.own)
         return Lane(policy=policy, kind="re-projected" if same_harness else "alternative", views=views, ended=ended,
                     head=setting.head)
+
+    def _own_views(self, setting: Setting, code: OwnCode) -> tuple[tuple[View, ...], int | None]:
+        from replay.own.lane import own_views
+
+        return own_views(setting, code, self._arrivals, self.transcript.session_id)
 
     @cached_property
     def _arrivals(self) -> tuple[Arrived, ...]:

@@ -14,6 +14,8 @@ import orjson
 
 from replay.config import build, load_object, to_spec
 from replay.errors import ConfigError, UnknownName
+from replay.own.function import PythonFunction, takes_messages
+from replay.own.kinds import own_code
 from replay.policy.policy import Policy
 
 _OVERRIDES = re.compile(r":(?=\s*[\w.-]+\s*=)")
@@ -31,10 +33,13 @@ def preset_names() -> list[str]:
 def policy(name: str) -> Policy:
     """A policy from a preset's name, a TOML file or `package.module:attribute`, each with overrides or without.
 
+    The attribute may also be a function of messages and state; `replay.own.kinds.own_code` knows other own code.
     Overrides follow a colon: `decode:trigger.at=0.7,tail_tokens=8000`. Raises ConfigError or UnknownName.
     """
     if name == RECORDED.name:
         return RECORDED
+    if (own := own_code(name)) is not None:
+        return Policy(name=name, own=own)
     base, overrides = _split(name)
     if ":" in base and not overrides:
         return _from_object(base)
@@ -58,6 +63,8 @@ def policy_from(table: Mapping[str, Any], where: str = "policy") -> Policy:
         if stage.keeps_cache and stage.tool_results is None:
             raise ConfigError(where, f"stages.{stage.name}.keeps_cache",
                               "only a stage with a tool_results rule can edit the provider's cache")
+    if made.own is not None and (made.stages or made.ingest or made.layers or made.reinjection):
+        raise ConfigError(where, "own", "own code decides alone: leave out stages, ingest, layers and reinjection")
     cutting = [stage.name for stage in made.stages if stage.cut is not None]
     if made.reactive.stage and made.reactive.stage not in cutting:
         raise ConfigError(where, "reactive.stage", f"no stage with a cut is called {made.reactive.stage!r}; "
@@ -138,9 +145,11 @@ def _parse(path: Path) -> dict[str, Any]:
 
 def _from_object(target: str) -> Policy:
     found = load_object(target, target)
+    if takes_messages(found):
+        return Policy(name=target, own=PythonFunction(target=target))
     found = found() if callable(found) and not isinstance(found, Policy) else found
     if not isinstance(found, Policy):
-        raise ConfigError(target, "", "expected a Policy or a function that returns one")
+        raise ConfigError(target, "", "expected a Policy, a function that returns one, or one of messages and state")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from replay.own.kinds import OWN_CODE
 from replay.policy.answered import ANSWERED
 from replay.policy.appendices import APPENDICES
 from replay.policy.attachments import ATTACHMENTS
@@ -64,6 +65,7 @@ PARTS: Mapping[str, Mapping[str, type]] = {
     "input_limit": INPUT_LIMITS,
     "reinjection": REINJECTIONS,
     "reactive": REACTIVE_RULES,
+    "own": OWN_CODE,
 }
 """Kind of part (as its table is called in TOML) to name to class."""
 

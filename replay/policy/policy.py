@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
+from replay.own.base import OwnCode
 from replay.policy.base import Appendix, CutRule, InputRule, Measure, Reinjection, Replacement, ToolResultRule, Trigger
 from replay.policy.layers import Layer
 from replay.policy.measures import Estimated
@@ -114,6 +115,8 @@ class Policy:
     """The form in which a new process of the harness loads some messages; None: as they were."""
     reload_of: Literal["since", "pending"] = "since"
     """Which ones: what came `since` the last compaction, or the results that were `pending` at that compaction."""
+    own: OwnCode | None = field(default=None, metadata=_part("own"))
+    """Code of one's own that decides instead of stages."""
     notes: tuple[str, ...] = ()
     """Sentences on what is imitated on purpose and what is not modelled."""
     explained: tuple[Explained, ...] = ()

@@ -1,0 +1,1 @@
+"""Context code of your own as a policy: a Python function, a framework's object, or a program in any language."""

@@ -51,7 +51,8 @@ def test_every_import_is_declared() -> None:
     extras = [d for name, extra in project["optional-dependencies"].items() if name != "dev" for d in extra]
     declared = {d.split(">")[0].split("[")[0].strip().lower().replace("-", "_")
                 for d in (*project["dependencies"], *extras)}
-    declared |= {"splintr"} if "splintr_rs" in declared else set()
+    declared |= {module for package, module in (("splintr_rs", "splintr"), ("pydantic_ai_slim", "pydantic_ai"))
+                 if package in declared}
     found = set()
     for package in ("replay", "evals", "dashboard"):
         for path in (ROOT / package).rglob("*.py"):

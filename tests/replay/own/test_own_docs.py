@@ -20,7 +20,7 @@ TEXT = (ROOT / "docs" / "own-policies.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines() if line]
 
 
-@pytest.mark.parametrize(("line", "code"), zip(COMMANDS, (0, 1), strict=True))
+@pytest.mark.parametrize(("line", "code"), list(zip(COMMANDS, (0, 1), strict=True)))
 def test_commands(line: str, code: int, tmp_path: Path) -> None:
     """The comparison ends well; the gate finds that blanking results is not full history."""
     for folder in ("datasets", "docs"):

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from replay.errors import ReadError
 from replay.find import STANDARD_INPUT, Found, read_found
 from replay.linking import Link, Scan
 from replay.readers.archives import head_of
+from replay.transcript import Transcript
 
 _HEAD_BYTES = 1 << 16
 _IDS = re.compile(rb'"(?:uuid|id|sessionId|session_id|forked_from_id)"\s*:\s*"([^"\\]{12,100})"')
 
 
-def without_copies(files: Sequence[Found], reader: str | None = None) -> tuple[list[Found], list[str]]:
+def without_copies(files: Sequence[Found], reader: str | None = None,
+                   read: Callable[[Found, str | None], tuple[Transcript, ...]] = read_found,
+                   ) -> tuple[list[Found], list[str]]:
     """The files without those that only repeat others, and in words what was left out or is in two files.
 
     A file that the user named stays. Only files whose first records name a common id are compared, so that a
-    folder without copies is not read twice.
+    folder without copies is not read twice. `read` reads them.
     """
     gone: set[Path] = set()
     words: list[str] = []
     for group in _kin(files):
-        owners, links = _read(group, reader)
+        owners, links = _read(group, lambda found: read(found, reader))
         for number, link in enumerate(links):
             if link.counted_in is None or owners[number].path == owners[link.counted_in].path:
                 continue
@@ -37,12 +40,12 @@ def without_copies(files: Sequence[Found], reader: str | None = None) -> tuple[l
     return [found for found in files if found.path not in gone], list(dict.fromkeys(words))
 
 
-def _read(group: Sequence[Found], reader: str | None) -> tuple[list[Found], list[Link]]:
+def _read(group: Sequence[Found], read: Callable[[Found], tuple[Transcript, ...]]) -> tuple[list[Found], list[Link]]:
     """The file of each session of a group, and what the sessions share."""
     scan, owners = Scan(), []
     for found in group:
         try:
-            transcripts = read_found(found, reader)
+            transcripts = read(found)
         except ReadError:
             continue
         for transcript in transcripts:

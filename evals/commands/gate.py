@@ -41,6 +41,8 @@ _DEFAULTS: dict[str, Any] = {"window": 200_000, "output_reserve": 0, "summariser
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary for pull requests.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: all cores for large inputs.")
+@click.option("--cache/--no-cache", default=True, show_default=True,
+              help="Keep sessions as read and counted in ~/.cache/rewindow, and take them from there.")
 @reader_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def gate(paths: Sequence[str], as_json: bool, strict: bool, junit: Path | None, markdown: Path | None,
@@ -70,21 +72,25 @@ def run(paths: Sequence[str], **options: Any) -> Any:
 def call_of(paths: Sequence[str], *, policy: str | None = None, golden: Path | None = None, accept: bool = False,
             reason: str | None = None, candidate: str | None = None, baseline: str | None = None,
             cohort: Path | None = None, tags: Sequence[str] = (), only: Sequence[str] = (), tiers: Sequence[str] = (),
-            margins: Sequence[str] = (), jobs: int | None = None, **settings: Any) -> Any:
+            margins: Sequence[str] = (), jobs: int | None = None, cache: bool = False, **settings: Any) -> Any:
     """The gate's call from options as the command line gives them. Raises ConfigError."""
     from evals.gate.gate import Call
     from evals.gate.golden import load
     from evals.gate.record import TIERS
     from evals.gate.sessions import chosen_files
+    from evals.kept.reading import reading
+    from evals.kept.store import Kept, default_folder
     from replay.policy.load import policy as load_policy
 
     name, other = _sides(policy, golden, candidate, baseline, accept)
     known = load(golden) if golden is not None else None
     held = known.settings if known is not None else {}
-    files, remarks, chosen = chosen_files(paths, cohort, tags, settings.get("reader"))
+    kept = Kept(default_folder()) if cache else None
+    asked = _settings(held, **settings)
+    files, remarks, chosen = chosen_files(paths, cohort, tags, settings.get("reader"), reading(kept, asked.tokenizer))
     return Call(files=files, policy=load_policy(name), policy_name=name, golden=golden,
                 baseline=load_policy(other) if other else None, baseline_name=other or "",
-                settings=_settings(held, **settings), margins=margins, only=only, accept=accept, reason=reason,
+                settings=asked, kept=kept, margins=margins, only=only, accept=accept, reason=reason,
                 tiers=tuple(t for t in TIERS if t in (tiers or held.get("tiers", TIERS))), jobs=jobs,
                 remarks=remarks, cohort=chosen)
 

@@ -9,6 +9,7 @@ from typing import Any
 from evals.caches import cache_model as check_cache_model
 from evals.compare import Comparison
 from evals.costing import Pricing
+from evals.kept.reading import reading
 from evals.kept.store import Kept, default_folder
 from evals.metrics.load import named_metric
 from evals.outcome_files import load_outcomes
@@ -30,11 +31,12 @@ def comparison(paths: Sequence[str], *, policies: Sequence[str], baseline: str |
     """The comparison of what lies under the paths. Raises ConfigError and ReadError for what cannot be meant."""
     chosen = tuple(policy(name) for name in policies)
     settings = checked_settings(**shared)
-    files, remarks = without_copies(find(paths), settings.reader)
+    kept = Kept(default_folder()) if cache else None
+    files, remarks = without_copies(find(paths), settings.reader, reading(kept, settings.tokenizer))
     return Comparison(
         files=tuple(files), policies=chosen, baseline=baseline or chosen[0].name, settings=settings, jobs=jobs,
         backend=backend, address=address, memory_mb=memory_mb,
-        kept=Kept(default_folder()) if cache else None, remarks=tuple(remarks),
+        kept=kept, remarks=tuple(remarks),
         outcomes=load_outcomes(outcomes) if outcomes else None,
         command={"paths": list(paths), "cwd": str(Path.cwd()), "options": _plain(
             {"policies": policies, "baseline": baseline, "jobs": jobs, "outcomes": outcomes, "backend": backend,

@@ -15,6 +15,7 @@ from evals.gate.record import HEADLINE, TIERS, Record, Tier
 from evals.gate.run import FileOutcome, Job, Outcome, run
 from evals.gate.tolerance import Bound, bounds, margins
 from evals.gate.versions import TIER_NEEDS, changed, rewindow_version, versions
+from evals.kept.store import Kept
 from evals.trial import Settings
 from replay.errors import ConfigError, ReadError
 from replay.find import Found
@@ -43,6 +44,8 @@ class Call:
     accept: bool = False
     reason: str | None = None
     jobs: int | None = None
+    kept: Kept | None = None
+    """Where sessions are kept that were read and counted before."""
     remarks: Sequence[str] = ()
     cohort: Cohort | None = None
     """The frozen list that the files are of."""
@@ -88,7 +91,7 @@ def gate(call: Call, done: Callable[[FileOutcome], None] = lambda _: None) -> Ve
     stale = changed(golden.settings["versions"], settings["versions"]) if golden else {}
     job = Job(policy=call.policy, settings=call.settings, golden=call.golden, baseline=call.baseline,
               tiers=tuple(call.tiers), carry=_may_carry(call, golden, settings, stale),
-              compare=comparable_tiers(call.tiers, stale), only=frozenset(call.only))
+              compare=comparable_tiers(call.tiers, stale), only=frozenset(call.only), kept=call.kept)
     outcomes, unreadable = _collect(call, job, done)
     if call.accept:
         return _accepted(call, golden, settings, outcomes, unreadable)

@@ -13,11 +13,13 @@ from evals.execute import each_file
 from evals.gate.check import Failure, check
 from evals.gate.golden import file_name, golden_name, parse
 from evals.gate.record import TIERS, Record, Tier, record, recording_digest
+from evals.kept.reading import read_counted
+from evals.kept.store import Kept
 from evals.metrics.base import Trial
 from evals.trial import Settings, contained
 from replay.engine import Session
 from replay.errors import NotASession, ReadError
-from replay.find import Found, read_found
+from replay.find import Found
 from replay.policy.policy import Policy
 from replay.tokens import TokenCounter, tokenizer
 from replay.transcript import Transcript
@@ -39,6 +41,8 @@ class Job:
     """A golden's measurements hold for equal views: it was made by this version with the same tables."""
     only: frozenset[str] = frozenset()
     """Session ids; empty: all."""
+    kept: Kept | None = None
+    """Where sessions are kept that were read and counted before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +76,12 @@ def run(files: Sequence[Found], job: Job, jobs: int | None = None) -> Iterator[F
 
 def run_file(found: Found, job: Job) -> FileOutcome:
     """Every session of a file against its golden."""
+    words = tokenizer(job.settings.tokenizer)
     try:
-        transcripts = read_found(found, job.settings.reader)
+        transcripts = read_counted(found, job.settings.reader, words, job.kept)
     except ReadError as error:
         is_beside_the_point = isinstance(error, NotASession) and not found.named
         return FileOutcome(str(found.path), unreadable=None if is_beside_the_point else error.reason)
-    words = tokenizer(job.settings.tokenizer)
     counter: Any = TokenCounter(words)
     chosen = [t for t in transcripts if not job.only or t.session_id in job.only]
     outcomes = tuple(run_session(t, str(found.path), job, counter) for t in chosen)

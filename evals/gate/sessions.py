@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evals.cohort import Cohort, load_cohort
 from replay.copies import without_copies
 from replay.errors import ConfigError
-from replay.find import Found, find
+from replay.find import Found, find, read_found
+from replay.transcript import Transcript
+
+Read = Callable[[Found, "str | None"], tuple[Transcript, ...]]
+"""Reads the sessions of a file."""
 
 
 def chosen_files(paths: Sequence[str], cohort: Path | None, tags: Sequence[str],
-                 reader: str | None) -> tuple[tuple[Found, ...], list[str], Cohort | None]:
+                 reader: str | None,
+                 read: Read = read_found) -> tuple[tuple[Found, ...], list[str], Cohort | None]:
     """Files, remarks on them, and the cohort. Raises ConfigError where neither or both are named."""
     if cohort is None:
         if not paths:
             raise ConfigError("gate", "PATHS", "name files or folders of sessions, or a --cohort")
         if tags:
             raise ConfigError("gate", "--tag", "tags are those of a --cohort")
-        files, remarks = without_copies(find(paths), reader)
+        files, remarks = without_copies(find(paths), reader, read)
         return tuple(files), sorted(remarks), None
     if paths:
         raise ConfigError("gate", "--cohort", "lists its own sessions: leave out PATHS")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from evals.kept.keys import sessions_key
 from evals.kept.store import Kept
 from replay.find import Found, read_found
-from replay.tokens import Tokenizer
+from replay.tokens import Tokenizer, tokenizer
 from replay.tokens.counter import texts
 from replay.transcript import Transcript
 
@@ -30,6 +30,17 @@ def read_counted(found: Found, reader: str | None, words: Tokenizer, kept: Kept 
     if sessions_key(found, reader, words.name) == name:
         kept.put(name, (transcripts, {text: words.count(text) for text in _counted(transcripts)}))
     return transcripts
+
+
+def reading(kept: Kept | None, tokenizer_name: str) -> Callable[[Found, str | None], tuple[Transcript, ...]]:
+    """Reads a file's sessions as `read_counted` does, for those who do not count."""
+    def read(found: Found, reader: str | None) -> tuple[Transcript, ...]:
+        words = tokenizer(tokenizer_name)
+        transcripts = read_counted(found, reader, words, kept)
+        words.forget()
+        return transcripts
+
+    return read_found if kept is None else read
 
 
 def _counted(transcripts: Sequence[Transcript]) -> Iterator[str]:

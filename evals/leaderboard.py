@@ -68,6 +68,7 @@ OUTCOMES = (
     Headline("solved_steps", "steps of a trial that solves", "low", adds_up=True),
     Headline("trial_input_tokens", "input of a trial, tokens", "low", adds_up=True),
     Headline("trial_compactions", "full compactions of a trial", "none"),
+    Headline("followed_steps", "steps that go on as recorded", "none"),
 )
 """What agents that really ran are measured by; the unit is the task."""
 TITLED = (*OUTCOMES, *HEADLINES)

@@ -53,7 +53,7 @@ def chain_of(items: Iterable[bytes], start: bytes = CHAIN_START) -> bytes:
 
 def _canonical(block: Block, ordinals: dict[str, int]) -> list[Any]:
     if isinstance(block, ToolCall):
-        return ["call", ordinals.setdefault(block.id, len(ordinals)), block.name, _arguments(block.arguments)]
+        return ["call", ordinals.setdefault(block.id, len(ordinals)), block.name, plain_arguments(block.arguments)]
     if isinstance(block, ToolResult):
         images = [i.sha256 for i in block.images]
         return ["result", ordinals.setdefault(block.call_id, len(ordinals)), block.text, images]
@@ -64,7 +64,7 @@ def _canonical(block: Block, ordinals: dict[str, int]) -> list[Any]:
     return ["reasoning" if isinstance(block, Reasoning) else "text", block.text]
 
 
-def _arguments(text: str) -> str:
+def plain_arguments(text: str) -> str:
     """JSON with sorted keys and no spaces, so that the same arguments read the same; other text as it stands."""
     try:
         return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()

@@ -74,6 +74,11 @@ class LiveSession:
             return None
         return Request(render(log, done.shown, "openai"), done.figure.tokens, done.events)
 
+    def shows(self, window: Window) -> bool:
+        """Whether the open request shows what a window of the same log shows."""
+        done, log = self._sent()
+        return _shows(log, window, list(shown_messages(log, done.shown)))
+
     def refused(self) -> None:
         """The endpoint refused the request as too long: the next one is what the policy makes of that."""
         self._refusals += 1

@@ -14,8 +14,8 @@ from replay.commands.output import console, literal, number, table
 
 FRACTIONS = {"view_churn", "identified_share", "run_ended", "evidence_retention", "edit_safety",
              "instruction_retention", "pass_at_1", "pass_hat_k", "pass_at_k"}
-RATES = {"instruction_permanent_losses", "rereads_per_100_steps", "overflow_steps", "trial_compactions", "compactions",
-         "micro_compactions", "compactions_futile", "pairing_violations"}
+RATES = {"instruction_permanent_losses", "rereads_per_100_steps", "overflow_steps", "trial_compactions",
+         "followed_steps", "compactions", "micro_compactions", "compactions_futile", "pairing_violations"}
 _SIZES = ("peak_view_tokens", "input_tokens", "compactions", "micro_compactions", "compactions_futile", "view_churn",
           "identified_share")
 _PAIRED = ("run_ended", "mean_view_tokens", "peak_view_tokens", "input_tokens", "view_churn", "evidence_retention",

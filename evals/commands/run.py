@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from evals.commands.run_session import session
 from evals.commands.run_tasks import tasks
 
 
 @click.group(epilog="Example: rewindow run tasks verify")
 def run() -> None:
-    """Carry out tasks live under several policies (with a model), or prove that they can be carried out."""
+    """Carry out tasks, or recorded sessions again, live under several policies (with a model)."""
 
 
 run.add_command(tasks)
+run.add_command(session)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from evals.commands.progress import progress
 from replay.commands.output import print_json
+
+if TYPE_CHECKING:
+    from evals.tasks.experiment import Experiment
 
 
 class Tasks(click.Group):
@@ -93,10 +96,15 @@ def start(names: Sequence[str], out: Path, as_json: bool, **options: Any) -> int
 def run(names: Sequence[str], out: Path, **options: Any) -> dict[str, Any]:
     """Carry the experiment out with a progress bar on stderr, and give its summary."""
     from evals.tasks.chosen import experiment
+
+    return carried_out(experiment(names, **options), out)
+
+
+def carried_out(job: Experiment, out: Path) -> dict[str, Any]:
+    """The summary of an experiment, carried out with a progress bar on stderr."""
     from evals.tasks.experiment import carry_out
     from evals.tasks.summary import put_together
 
-    job = experiment(names, **options)
     with progress("trials", len(job.order)) as advance:
         return carry_out(job, out, lambda result: advance(result.place.name),
                          lambda results, transcripts, place: put_together(job, results, transcripts, place, out))

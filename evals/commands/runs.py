@@ -57,17 +57,18 @@ def _again(job: dict[str, Any], target: str | Path) -> dict[str, Any]:
     from evals.commands.compare import run as compare
     from evals.commands.sweep import run as sweep
 
-    if job.get("command") == "run tasks":
-        return _tasks_again(job, Path(target))
+    if job.get("command") in ("run tasks", "run session"):
+        return _live_again(job, Path(target))
     options, command = job["options"], sweep if job.get("command") == "sweep" else compare
     return command(job["paths"], target, **options | {"outcomes": Path(o) if (o := options.get("outcomes")) else None})
 
 
-def _tasks_again(job: dict[str, Any], target: Path) -> dict[str, Any]:
-    from evals.commands.run_tasks import run
+def _live_again(job: dict[str, Any], target: Path) -> dict[str, Any]:
+    from evals.commands.run_session import run as session
+    from evals.commands.run_tasks import run as tasks
 
-    paths = {k: Path(v) for k in ("recorded", "models_file") if (v := job["options"].get(k))}
-    return run(job["paths"], target, **job["options"] | paths)
+    paths = {k: Path(v) for k in ("recorded", "models_file", "base") if (v := job["options"].get(k))}
+    return (session if job["command"] == "run session" else tasks)(job["paths"], target, **job["options"] | paths)
 
 
 @runs.command(epilog="Example: rewindow runs delete runs/a")

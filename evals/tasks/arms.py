@@ -33,7 +33,13 @@ def by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 def rates(tasks: Mapping[str, Sequence[Result]]) -> dict[str, float | None]:
     """Share of passed trials by task."""
-    return {t: pass_at_k(len(rs), _passed(rs), 1) for t, rs in tasks.items()}
+    return {t: pass_at_k(len(rs), _passed(rs), 1) for t, rs in _graded(tasks).items()}
+
+
+def _graded(tasks: Mapping[str, Sequence[Result]]) -> dict[str, list[Result]]:
+    """The trials of which somebody said pass or fail."""
+    found = {t: [r for r in rs if r.graded] for t, rs in tasks.items()}
+    return {t: rs for t, rs in found.items() if rs}
 
 
 def _passed(results: Sequence[Result]) -> int:
@@ -44,8 +50,9 @@ def _arm(name: str, ours: Mapping[str, Sequence[Result]], theirs: Mapping[str, S
          every: Sequence[Result]) -> dict[str, Any]:
     found, both = paired_by_unit(rates(ours), rates(theirs))
     judged = [r for rs in ours.values() for r in rs]
-    hat, lacking = mean_over_tasks(pass_hat_k(len(rs), _passed(rs), trials) for rs in ours.values())
+    hat, lacking = mean_over_tasks(pass_hat_k(len(rs), _passed(rs), trials) for rs in _graded(ours).values())
     return {"arm": name, "tasks": len(ours), "trials": len(judged), "solved": _passed(judged),
+            "ungraded": sum(not r.graded for r in judged),
             "infra": sum(r.value == "infra" for r in every), "endings": _endings(judged), **_rate(rates(ours)),
             "k": trials, "pass_hat_k": hat, "pass_hat_k_missing": lacking, **_difference(found),
             "pairs": len(both.units), **_cost(ours), **_longer(ours, theirs)}
@@ -83,6 +90,8 @@ def _cost(tasks: Mapping[str, Sequence[Result]]) -> dict[str, Any]:
     names = ("cost_usd", "cost_per_solved", "cost_per_solved_low", "cost_per_solved_high", "cost_per_solved_coverage")
     if not costs or any(c is None for row in costs for c in row):
         return dict.fromkeys(names)
+    if not _graded(tasks):
+        return dict.fromkeys(names) | {"cost_usd": fsum(c or 0.0 for row in costs for c in row)}
     sums, solved = [fsum(c or 0.0 for c in row) for row in costs], [float(_passed(rs)) for rs in tasks.values()]
     return {"cost_usd": fsum(sums), "cost_per_solved": cost_per_solved(sums, fsum(solved)),
             **_span("cost_per_solved_", ratio_of_sums(sums, solved))}

@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evals.model.client import Client
 from evals.model.config import Models, models, need
 from evals.store import load_summary
-from evals.tasks.experiment import Experiment
+from evals.tasks.experiment import Experiment, digest
+from evals.tasks.rules import parse_rules
+from evals.tasks.session import Rerun, SessionWork, recorded_result
 from evals.tasks.task import find_tasks
-from evals.tasks.trial import Result, Setup, from_json, with_arm
+from evals.tasks.trial import Result, Setup, TaskWork, from_json, with_arm
 from evals.tasks.workspace import Limits, can_enclose
 from replay.errors import ConfigError, ReadError
+from replay.find import find, read_found
 from replay.policy.base import Capacity
 from replay.policy.load import RECORDED, policy
 from replay.policy.policy import Policy
@@ -26,11 +30,34 @@ def experiment(names: Sequence[str], *, policies: Sequence[str], trials: int, jo
     endpoint, setup = live_setup(**options)
     given = {"policies": list(policies), "trials": trials, "jobs": jobs, "recorded": recorded, **options}
     chosen = find_tasks(names)
+    earlier = _recorded(recorded, [t.name for t in chosen]) if recorded else ()
     return Experiment(
-        tasks=tuple(chosen), policies=tuple(live_policy(p) for p in policies), trials=trials, setup=setup,
-        models=endpoint, jobs=jobs, recorded=_recorded(recorded, [t.name for t in chosen]) if recorded else (),
+        units=tuple(t.name for t in chosen), content=digest(t.folder for t in chosen),
+        work=TaskWork({t.name: t for t in chosen}, setup), setup=setup, models=endpoint, jobs=jobs, trials=trials,
+        policies=tuple(live_policy(p) for p in policies), recorded=earlier,
         command={"command": "run tasks", "paths": [str(n) for n in names] or [t.name for t in chosen],
                  "cwd": str(Path.cwd()), "options": _plain(given)})
+
+
+def session_experiment(paths: Sequence[str], *, policies: Sequence[str], trials: int, jobs: int, first: int,
+                       rules: Sequence[str], base: Path | None, verify: str | None, reader: str | None,
+                       **options: Any) -> Experiment:
+    """The experiment that runs recordings again. Raises ConfigError and ReadError for what cannot be meant."""
+    endpoint, setup = live_setup(**options)
+    found = find(paths)
+    given = {"policies": list(policies), "trials": trials, "jobs": jobs, "first": first, "rules": list(rules),
+             "base": base, "verify": verify, "reader": reader, **options}
+    reruns = [Rerun(name=t.session_id, transcript=t, first=first, rules=parse_rules(rules), base=base, verify=verify)
+              for f in found for t in read_found(f, reader)]
+    if len({r.name for r in reruns}) < len(reruns):
+        raise ConfigError("session", "", "two of these recordings have the same name")
+    client = Client(endpoint)
+    return Experiment(
+        units=tuple(r.name for r in reruns), work=SessionWork({r.name: r for r in reruns}, setup), setup=setup,
+        content=digest([*(f.path for f in found), *([base] if base else [])]) + repr((first, rules, verify)),
+        models=endpoint, jobs=jobs, trials=trials, policies=tuple(live_policy(p) for p in policies),
+        recorded=tuple(recorded_result(r, client) for r in reruns),
+        command={"command": "run session", "paths": list(paths), "cwd": str(Path.cwd()), "options": _plain(given)})
 
 
 def live_setup(*, model: str | None, base_url: str | None, models_file: Path | None, budget_usd: float | None,

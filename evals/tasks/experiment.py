@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from evals.model.client import Client
 from evals.model.config import Models
 from evals.runs.unfinished import Unfinished, unfinished
-from evals.tasks.task import Task
-from evals.tasks.trial import Place, Result, Setup, from_json, run_trial
+from evals.tasks.trial import Place, Result, Setup, from_json
 from replay.errors import ConfigError, Interrupted
 from replay.policy.load import spec_hash
 from replay.policy.policy import Policy
@@ -27,11 +26,22 @@ CUT = ("budget", "interrupted", "offline")
 """Ends of a trial that are none of its own: it is tried again when the run goes on."""
 
 
+class Work(Protocol):
+    """Carries a trial out."""
+
+    def __call__(self, place: Place, policy: Policy, client: Client, transcripts: Path) -> Result:
+        """The result of one trial, whose transcript is written into a folder."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """What is to be carried out. The first policy is the control: the unchanged run."""
 
-    tasks: tuple[Task, ...]
+    units: tuple[str, ...]
+    """Names of the tasks, or of the recordings that are run again."""
+    content: str
+    """Digest of what they hold."""
+    work: Work
     policies: tuple[Policy, ...]
     trials: int
     setup: Setup
@@ -47,7 +57,7 @@ class Experiment:
         names = [p.name for p in self.policies]
         if len(set(names)) != len(names):
             raise ConfigError("--policy", "", f"a policy is named twice: {', '.join(names)}")
-        if not names or not self.tasks:
+        if not names or not self.units:
             raise ConfigError("run tasks", "", "needs at least one policy and one task")
 
     @property
@@ -56,25 +66,26 @@ class Experiment:
         found: list[Place] = []
         for number in range(1, self.trials + 1):
             chance = random.Random(f"{self.setup.seed}/{number}")  # noqa: S311 - an order that can be made again
-            for task in chance.sample(self.tasks, len(self.tasks)):
+            for unit in chance.sample(self.units, len(self.units)):
                 arms = chance.sample(self.policies, len(self.policies))
-                found += [Place(task.name, arm.name, number) for arm in arms]
+                found += [Place(unit, arm.name, number) for arm in arms]
         return found
 
     @property
     def identity(self) -> str:
         """What makes two experiments the same run; the budget and the number of jobs do not."""
-        tasks = [(t.name, _digest(t.folder)) for t in self.tasks]
         policies = [(p.name, spec_hash(p)) for p in self.policies]
-        parts = (version("rewindow"), "tasks", tasks, policies, self.trials, repr(self.setup), self.models.address,
-                 self.models.temperature, [r.to_json() for r in self.recorded])
+        parts = (version("rewindow"), self.units, self.content, policies, self.trials, repr(self.setup),
+                 self.models.address, self.models.temperature, [r.to_json() for r in self.recorded])
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _digest(folder: Path) -> str:
+def digest(folders: Iterable[Path]) -> str:
+    """SHA-256 of everything below some folders, or of single files."""
     found = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        found.update(str(path.relative_to(folder)).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    for folder in folders:
+        for path in sorted(p for p in (folder, *folder.rglob("*")) if p.is_file()):
+            found.update(str(path.relative_to(folder)).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
 
 
@@ -140,10 +151,10 @@ def _is_cut(result: Result) -> bool:
 def _spread(job: Experiment, waiting: Sequence[tuple[int, Place]], client: Client,
             transcripts: Path) -> Iterator[tuple[int, Result]]:
     """The trials, some at a time, in threads: they wait for the model and for commands. Ctrl-C lets none begin."""
-    tasks, policies = {t.name: t for t in job.tasks}, {p.name: p for p in job.policies}
+    policies = {p.name: p for p in job.policies}
 
     def work(place: Place) -> Result:
-        return run_trial(tasks[place.task], policies[place.arm], place.number, job.setup, client, transcripts)
+        return job.work(place, policies[place.arm], client, transcripts)
 
     left, running = list(waiting)[::-1], dict[Future[Result], int]()
     with ThreadPoolExecutor(job.jobs) as pool:

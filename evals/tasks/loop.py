@@ -17,7 +17,7 @@ from evals.model.asks import Ask, Reply, Spent
 from evals.tasks.workspace import Workspace
 from replay.blocks import Block, Text, ToolCall, ToolResult
 from replay.live import LiveSession
-from replay.transcript import Usage
+from replay.transcript import Step, Usage
 
 SYSTEM = """You are a coding agent. You work alone on a task in the folder {folder}, which holds all that you need.
 Look at things with your tools before you decide, do what the task asks, and check that it works. There is no network.
@@ -67,6 +67,16 @@ class Answer(NamedTuple):
     is_error: bool = False
     stop: str | None = None
     """Why the run shall end behind it; None: it goes on."""
+
+
+class Follower(Protocol):
+    """Compares a run with the recording that it runs again."""
+
+    def blocks(self, number: int, made: Sequence[Block]) -> list[Block]:
+        """The blocks to write down for a step."""
+
+    def rest(self, step: Step, live: LiveSession) -> bool:
+        """Take over what the recording holds behind a step's results; whether the run goes on by that."""
 
 
 class Tools(Protocol):
@@ -134,6 +144,10 @@ class Agent:
     replicate: int = 0
     """Which sample of the same questions; sent as the seed."""
     temperature: float = 0.0
+    offered: Sequence[dict[str, Any]] = TOOLS
+    """Schemas of the tools that the model may call."""
+    follower: Follower | None = None
+    """Where a recording is run again: keeps the log equal to it as long as the actions are."""
     spent: Spent = field(default_factory=Spent)
     _asked: dict[str, int] = field(default_factory=dict)
     """How often each request was made again."""
@@ -164,7 +178,8 @@ class Agent:
     def _question(self, messages: str) -> Ask:
         """The request; one that this run made before is asked as a new sample, as it would be without a cache."""
         again = self._asked[messages] = self._asked.get(messages, -1) + 1
-        return Ask(model=self.model, messages=messages, tools=orjson.dumps(TOOLS).decode(), purpose="agent",
+        tools = orjson.dumps(list(self.offered)).decode()
+        return Ask(model=self.model, messages=messages, tools=tools, purpose="agent",
                    max_tokens=MOST_ANSWER_TOKENS, temperature=self.temperature,
                    replicate=self.replicate + SAMPLES_APART * again)
 
@@ -175,18 +190,23 @@ class Agent:
 
     def _take(self, reply: Reply) -> Ending | None:
         """Write the answer down and carry out its calls; what ended the run, if anything did."""
-        step = self.live.answered(self._blocks(reply), usage(reply.spent), time=time.time(), model=self.model)
+        blocks = self._blocks(reply)
+        if self.follower is not None:
+            blocks = self.follower.blocks(len(self.live.thread.steps) + 1, blocks)
+        step = self.live.answered(blocks, usage(reply.spent), time=time.time(), model=self.model)
         calls = self.live.thread.messages[step.start].calls
-        if not calls:
-            if reply.problem is None:
-                return self._ended("finished", reply.text[-300:])
-            self.live.thread.add("user", [Text(text=GO_ON)], "injected", time=time.time())
         for call in calls:
             answer = self.tools.answer(step.number, call)
             result = ToolResult(call_id=call.id, name=call.name, text=answer.text, is_error=answer.is_error)
             self.live.thread.add("tool", [result], "tool", time=time.time())
             if answer.stop is not None:
                 return self._ended("stopped", answer.stop)
+        goes_on = self.follower is not None and self.follower.rest(step, self.live)
+        if calls or goes_on:
+            return None
+        if reply.problem is None:
+            return self._ended("finished", reply.text[-300:])
+        self.live.thread.add("user", [Text(text=GO_ON)], "injected", time=time.time())
         return None
 
     def _blocks(self, reply: Reply) -> list[Block]:

@@ -33,7 +33,7 @@ NOT_RUN = "every trial failed through nobody's fault, or none was made"
 def put_together(job: Experiment, results: Sequence[Result], transcripts: Path, place: Path,
                  out: Path) -> dict[str, Any]:
     """Write the tables of a run into `place`, and give its summary. The run will lie at `out`."""
-    rows = [_task_row(job, task.name, results, transcripts, out / "transcripts") for task in job.tasks]
+    rows = [_task_row(job, task, results, transcripts, out / "transcripts") for task in job.units]
     found = summary(job, rows, results, out)
     for name in COLUMNS:
         merge([(encode(rows, name), [r.session for r in rows])], name, place / f"{name}.parquet")
@@ -87,18 +87,21 @@ def _trial_row(arm: str, found: Sequence[Result], trials: int, lane: SessionRow 
 def measurements(judged: Sequence[Result], trials: int) -> list[Measurement]:
     """The measurements of one arm on one task, from the trials that were judged."""
     passed = [r for r in judged if r.value == "pass"]
-    n, c = len(judged), len(passed)
+    n, c = sum(r.graded for r in judged), len(passed)
+    nobody = "nobody was asked whether it passed" if judged else NOT_RUN
+    followed = [r.about["followed"] for r in judged if "followed" in r.about]
     costs = [r.cost_usd for r in judged]
     known = [c for c in costs if c is not None]
     return [
-        _measured("pass_at_1", pass_at_k(n, c, 1) if n else None, NOT_RUN),
+        _measured("pass_at_1", pass_at_k(n, c, 1) if n else None, nobody),
         _measured("pass_hat_k", pass_hat_k(n, c, trials), f"fewer than {trials} trials were judged"),
         _measured("pass_at_k", pass_at_k(n, c, trials), f"fewer than {trials} trials were judged"),
-        _measured("trial_cost_usd", fmean(known) if n and len(known) == n else None, "no price is known"),
+        _measured("trial_cost_usd", fmean(known) if known and len(known) == len(judged) else None, "no price is known"),
         _measured("trial_steps", _mean(r.steps for r in judged), NOT_RUN),
         _measured("solved_steps", _mean(r.steps for r in passed), "no trial solved it"),
         _measured("trial_input_tokens", _mean(r.input_tokens for r in judged), NOT_RUN),
         _measured("trial_compactions", _mean(r.compactions for r in judged), NOT_RUN),
+        *([_measured("followed_steps", _mean(followed), NOT_RUN)] if followed else []),
     ]
 
 
@@ -118,16 +121,18 @@ def summary(job: Experiment, rows: Sequence[SessionRow], results: Sequence[Resul
     trials = [trial_entry(r, t) | {"lane": "live"} for r in rows for t in r.trials]
     policies = {p.name: p for p in (*([RECORDED] if job.recorded else []), *job.policies)}
     arms = arm_rows(results, names, control, job.trials)
+    known = {m for rows in data.values() for values in rows.values() for m in values}
+    shown = [h for h in leaderboard.OUTCOMES if h.metric in known]
     return {
         "schema": SCHEMA_VERSION, "run": str(out), "sessions": [session_entry(r) for r in rows],
         "policies": [{"name": n, "spec": spec(p), "spec_hash": spec_hash(p)} for n, p in policies.items()],
         "baseline": control, "window": job.setup.capacity.window, "output_reserve": job.setup.capacity.output_reserve,
         "tokenizer": job.setup.tokenizer, "prices": job.setup.model, "cache_model": "as billed",
         "summariser": job.setup.summariser, "trials": trials, "levels": metric_levels(trials),
-        "leaderboard": leaderboard.leaderboard(data, shown=leaderboard.OUTCOMES),
-        "pairs": leaderboard.pairs(data, control, shown=leaderboard.OUTCOMES), "strata": [],
+        "leaderboard": leaderboard.leaderboard(data, shown=shown),
+        "pairs": leaderboard.pairs(data, control, shown=shown), "strata": [],
         "recommendation": _advice(arms, control), "reprojection": [], "outcomes": {},
-        "warnings": [*infra_words(results, names), *few_tasks(len(job.tasks))],
+        "warnings": [*infra_words(results, names), *few_tasks(len(job.units))],
         "live": {"model": job.setup.model, "temperature": job.models.temperature, "seed": job.setup.seed,
                  "trials_each": job.trials, "control": control, "containment": containment(job.setup.enclosed),
                  "arms": arms, "trials": [r.to_json() for r in results]},
@@ -153,7 +158,7 @@ def recipe(job: Experiment) -> str:
         return json_bytes(value).decode()
 
     setup = job.setup
-    lines = ["# rewindow run tasks: the settings of this run", f"tasks = {text([str(t.name) for t in job.tasks])}",
+    lines = ["# rewindow run tasks: the settings of this run", f"tasks = {text(list(job.units))}",
              f"policies = {text([p.name for p in job.policies])}", f"trials = {job.trials}", f"seed = {setup.seed}",
              f"model = {text(setup.model)}", f"endpoint = {text(job.models.address)}",
              f"temperature = {job.models.temperature}", f"window = {setup.capacity.window}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -41,8 +41,8 @@ class Place:
     @property
     def name(self) -> str:
         """A name for files."""
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in self.arm)
-        return f"{self.task}--{safe}--{self.number}"
+        task, arm = ("".join(c if c.isalnum() or c in "-_." else "_" for c in t) for t in (self.task, self.arm))
+        return f"{task}--{arm}--{self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,13 @@ class Result:
     """Passes that blanked results without a summary."""
     refusals: int = 0
     """Requests that did not fit."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """Of a recording that was run again: how far it was followed, how calls were answered, what was restored."""
+
+    @property
+    def graded(self) -> bool:
+        """Whether somebody said pass or fail."""
+        return self.value in ("pass", "fail")
 
     @property
     def place(self) -> Place:
@@ -98,21 +105,32 @@ class Setup:
         return self.seed * 1000 + number
 
 
-def run_trial(task: Task, policy: Policy, number: int, setup: Setup, client: Client, transcripts: Path) -> Result:
-    """One trial; whatever breaks becomes a result of class `infra`. Raises ConfigError where no trial could work."""
-    place = Place(task.name, policy.name, number)
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """Carries out trials of tasks."""
 
-    def work() -> Result | ConfigError:
+    tasks: Mapping[str, Task]
+    setup: Setup
+
+    def __call__(self, place: Place, policy: Policy, client: Client, transcripts: Path) -> Result:
+        """One trial. Raises ConfigError where no trial could work."""
+        task = self.tasks[place.task]
+        return guarded(place, lambda: _tried(task, policy, place, self.setup, client, transcripts))
+
+
+def guarded(place: Place, work: Callable[[], Result]) -> Result:
+    """What the work gives; whatever breaks becomes a result of class `infra`. Raises ConfigError as the work does."""
+    def tried() -> Result | ConfigError:
         try:
-            return _tried(task, policy, place, setup, client, transcripts)
+            return work()
         except ConfigError as error:
             return error
 
-    done = contained(work)
+    done = contained(tried)
     if isinstance(done, ConfigError):
         raise done
     if isinstance(done, str):
-        return Result(task=task.name, arm=policy.name, number=number, value="infra", why="error", detail=done)
+        return Result(task=place.task, arm=place.arm, number=place.number, value="infra", why="error", detail=done)
     return done
 
 
@@ -120,7 +138,7 @@ def _tried(task: Task, policy: Policy, place: Place, setup: Setup, client: Clien
     started = time.monotonic()
     writer = summariser_of(setup, client, place)
     live = live_session(policy, setup, writer)
-    with workspace(setup.limits, enclosed=setup.enclosed) as room:
+    with workspace(setup.limits, enclosed=setup.enclosed, name=task.name) as room:
         room.fill(task.folder / "environment")
         begin(live, task.instruction, room.shown)
         agent = Agent(live=live, ask=client.ask, tools=LiveTools(room), model=setup.model,
@@ -128,7 +146,7 @@ def _tried(task: Task, policy: Policy, place: Place, setup: Setup, client: Clien
                       temperature=client.models.temperature)
         ending = agent.run()
         found = judged(task, room, ending)
-    write(transcripts / f"{place.name}.jsonl", live, place, found, setup)
+    write(transcripts / f"{place.name}.jsonl", live, place, found, setup, room.shown)
     return result(place, ending, found, live, client, writer, time.monotonic() - started)
 
 
@@ -144,21 +162,23 @@ def summariser_of(setup: Setup, client: Client, place: Place) -> Summariser:
     return summariser(setup.summariser)
 
 
-def live_session(policy: Policy, setup: Setup, writer: Summariser) -> LiveSession:
+def live_session(policy: Policy, setup: Setup, writer: Summariser,
+                 tools: Sequence[Mapping[str, Any]] = TOOLS) -> LiveSession:
     """An empty session under a policy."""
     words = tokenizer(setup.tokenizer)
     return LiveSession(policy=policy, capacity=setup.capacity, summariser=writer, counter=TokenCounter(words),
-                       overhead_tokens=words.count(json_bytes(list(TOOLS)).decode()))
+                       overhead_tokens=words.count(json_bytes(list(tools)).decode()))
 
 
 def result(place: Place, ending: Ending, found: Verdict, live: LiveSession, client: Client, writer: Summariser,
-           seconds: float) -> Result:
-    """Everything that is kept of a trial in numbers."""
-    kinds = [e.kind for e in live.events]
+           seconds: float, *, steps_before: int = 0, about: Mapping[str, Any] | None = None) -> Result:
+    """Everything that is kept of a trial in numbers; steps that it did not make itself do not count."""
+    kinds = [e.kind for e in live.events if e.step > steps_before]
+    made = live.thread.steps[steps_before:]
     cost = _cost(ending.spent, live, client, writer)
     said = found.detail if found.value == "infra" or ending.why == "finished" else f"{ending.detail}; {found.detail}"
     return Result(task=place.task, arm=place.arm, number=place.number, value=found.value, why=ending.why,
-                  detail=said[-500:], steps=sum(s.response is not None for s in live.thread.steps),
+                  detail=said[-500:], steps=sum(s.response is not None for s in made), about=about or {},
                   input_tokens=ending.spent.input, output_tokens=ending.spent.output, cost_usd=cost,
                   seconds=round(seconds, 3), compactions=kinds.count("full"), blankings=kinds.count("micro"),
                   refusals=kinds.count("refused"))
@@ -173,13 +193,13 @@ def _cost(spent: Spent, live: LiveSession, client: Client, writer: Summariser) -
     return None if any(p is None for p in parts) else sum(p for p in parts if p is not None)
 
 
-def write(path: Path, live: LiveSession, place: Place, found: Verdict, setup: Setup) -> None:
+def write(path: Path, live: LiveSession, place: Place, found: Verdict, setup: Setup, cwd: str | None) -> None:
     """Write a trial's transcript; the file appears whole or not at all."""
     thread = live.thread.build()
-    value = "unknown" if found.value == "infra" else found.value
+    value = found.value if found.value in ("pass", "fail") else "unknown"
     made = Transcript(
         format="rewindow", session_id=place.name, path="", main=thread, model=setup.model, window=setup.capacity.window,
-        harness_version=version("rewindow"), message_count=len(thread.messages), cwd=f"task {place.task}",
+        harness_version=version("rewindow"), message_count=len(thread.messages), cwd=cwd,
         outcome=Outcome(value=value, source="verifier resolved", detail=found.detail[-300:] or None),
         extra={"harness": "rewindow-live", **asdict(place)})
     with output(path) as file:

@@ -9,7 +9,8 @@ from typing import Literal
 from evals.tasks.task import Task
 from evals.tasks.workspace import Bind, Limits, Workspace, copy_sources, workspace
 
-Value = Literal["pass", "fail", "infra"]
+Value = Literal["pass", "fail", "infra", "unknown"]
+"""`unknown`: nobody was asked."""
 
 
 @dataclass(frozen=True, slots=True)

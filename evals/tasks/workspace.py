@@ -68,8 +68,9 @@ class Bind:
 class Workspace:
     """A trial's folder. Made by `workspace`, which also removes it."""
 
-    def __init__(self, base: Path, limits: Limits, *, enclosed: bool) -> None:
+    def __init__(self, base: Path, limits: Limits, *, enclosed: bool, name: str = "") -> None:
         self.base, self.limits, self.enclosed = base, limits, enclosed
+        self._name = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
         self.folder = base / "workspace"
         self.uid = (1 << 30) + secrets.randbelow(1 << 29) if enclosed and os.geteuid() == 0 else None
         for name in ("workspace", "root"):
@@ -79,11 +80,15 @@ class Workspace:
     @property
     def shown(self) -> str:
         """The workspace as commands see it."""
-        return "/workspace" if self.enclosed else str(self.folder)
+        return f"/workspace/{self._name}".rstrip("/") if self.enclosed else str(self.folder)
 
     def fill(self, source: Path) -> None:
         """Copy a folder's files in."""
         copy_sources(source, self.folder)
+        self.own()
+
+    def own(self) -> None:
+        """Give everything in the workspace to the user that its commands run under."""
         self._give(self.folder)
 
     def _give(self, folder: Path) -> None:
@@ -148,14 +153,17 @@ def _own_processes() -> int:
 
 
 @contextmanager
-def workspace(limits: Limits | None = None, *, enclosed: bool = True) -> Iterator[Workspace]:
-    """A workspace that is gone when the block ends. Raises ConfigError where it shall be enclosed and cannot be."""
+def workspace(limits: Limits | None = None, *, enclosed: bool = True, name: str = "") -> Iterator[Workspace]:
+    """A workspace that is gone when the block ends. `name`: what commands see its folder called.
+
+    Raises ConfigError where it shall be enclosed and cannot be.
+    """
     if enclosed and not can_enclose():
         raise ConfigError("workspace", "", "this system allows no enclosure for commands (Linux namespaces); "
                           "--unconfined runs them with your own rights over your files and your network")
     base = Path(tempfile.mkdtemp(prefix="rewindow-trial-"))
     try:
-        yield Workspace(base, limits or Limits(), enclosed=enclosed)
+        yield Workspace(base, limits or Limits(), enclosed=enclosed, name=name)
     finally:
         remove(base)
 

@@ -139,12 +139,14 @@ def test_the_order_is_interleaved_and_seeded() -> None:
     from evals.model.config import Models
     from evals.tasks.experiment import Experiment
     from evals.tasks.task import bundled_tasks
-    from evals.tasks.trial import Setup
+    from evals.tasks.trial import Setup, TaskWork
 
     def order(seed: int) -> list[Any]:
         setup = Setup(model="m", capacity=Capacity(window=1000), tokenizer=DEFAULT_TOKENIZER, seed=seed)
         arms = (policy("full-history"), policy("decode"))
-        return Experiment(tasks=tuple(bundled_tasks()), policies=arms, trials=3, setup=setup, models=Models()).order
+        tasks = {t.name: t for t in bundled_tasks()}
+        return Experiment(units=tuple(tasks), content="", work=TaskWork(tasks, setup), policies=arms, trials=3, setup=setup,
+                          models=Models()).order
 
     first = order(1)
     assert first == order(1) != order(2)

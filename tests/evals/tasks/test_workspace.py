@@ -88,17 +88,18 @@ def test_many_files_are_stopped_at_the_limit_of_the_disk(room: Workspace) -> Non
     assert (137, "disk") == (code, ended)
 
 
-def test_deleting_everything_deletes_the_workspace_alone(room: Workspace, tmp_path: Path) -> None:
-    """`rm -rf` of the parent, of home and of the root reaches nothing but the workspace's own files."""
-    beside = room.base / "beside.txt"
-    beside.write_text("still here")
+def test_deleting_everything_deletes_the_workspace_alone(tmp_path: Path) -> None:
+    """`rm -rf` of the parent, of home and of the system reaches nothing but the workspace's own files."""
     (tmp_path / "mine.txt").write_text("still here")
-    (room.folder / "a.txt").write_text("mine to delete")
-    code, _, ended = _sh(room, f"rm -rf .. {tmp_path} ~ /etc /lib /usr/bin/env /workspace/* 2>/dev/null; ls /usr/bin/env > /dev/null")
+    with workspace(SMALL, name="inner") as room:
+        beside = room.base / "beside.txt"
+        beside.write_text("still here")
+        (room.folder / "a.txt").write_text("mine to delete")
+        code, _, ended = _sh(room, f"rm -rf /workspace {tmp_path} ~ /etc /lib /usr/bin/env 2>/dev/null; ls /usr/bin/env")
 
-    assert (0, None) == (code, ended)
-    assert ["still here"] * 2 == [beside.read_text(), (tmp_path / "mine.txt").read_text()]
-    assert [] == list(room.folder.iterdir())
+        assert (0, None) == (code, ended)
+        assert ["still here"] * 2 == [beside.read_text(), (tmp_path / "mine.txt").read_text()]
+        assert [] == list(room.folder.iterdir())
 
 
 def test_nothing_else_is_visible_or_reachable(room: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,8 @@ OUTCOMES = (
     Headline("followed_steps", "steps that go on as recorded", "none"),
 )
 """What agents that really ran are measured by; the unit is the task."""
+SHARES = frozenset(("run_ended", "pass_at_1", "pass_hat_k", "pass_at_k"))
+"""Metrics that are yes or no for each unit, or a mean of such."""
 TITLED = (*OUTCOMES, *HEADLINES)
 """Every headline of any kind of run, in the order in which they are shown."""
 LOSSES = frozenset(h.metric for h in HEADLINES[-6:])
@@ -154,7 +156,7 @@ def _rows(data: Table, headline: Headline, clusters: Mapping[str, str] | None) -
 
 def _span(headline: Headline, column: Array, found: Interval, groups: Sequence[Hashable] | None) -> Interval:
     """Shares of sessions have an interval even where no session, or every one, is a case."""
-    return share_interval(column, groups) if headline.metric == "run_ended" and is_binary(column) else found
+    return share_interval(column, groups) if headline.metric in SHARES and is_binary(column) else found
 
 
 def _row(policy: str, headline: Headline, column: Array, span: Interval | None, rank: Rank | None,

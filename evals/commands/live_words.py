@@ -17,9 +17,9 @@ def print_live(summary: Mapping[str, Any]) -> None:
     screen, live = console(), summary["live"]
     title = (f"{len(summary['sessions'])} tasks × {live['trials_each']} trials, {live['model']}, window "
              f"{summary['window']:,} tokens; control: {live['control']}")
-    screen.print(table(SOLVED_COLUMNS, [solved_row(a) for a in live["arms"]], title))
-    costs = [cost_row(a) for a in live["arms"]]
-    costs = [cost_row(a) for a in live["arms"]]
+    control = live["control"]
+    screen.print(table(SOLVED_COLUMNS, [solved_row(a, a["arm"] == control) for a in live["arms"]], title))
+    costs = [cost_row(a, a["arm"] == control) for a in live["arms"]]
     screen.print(table(COST_COLUMNS, costs, "Cost in dollars, and length against the control"))
     screen.print(literal("L3: agents that really ran. Means over tasks, intervals over tasks; detectable: the smallest "
                          "true difference that so many tasks show four times out of five. Commands were "
@@ -32,19 +32,20 @@ def print_live(summary: Mapping[str, Any]) -> None:
         screen.print(literal(f"run stored in {summary['run']}; open it with: rewindow dashboard {summary['run']}"))
 
 
-def solved_row(arm: Mapping[str, Any]) -> tuple[str, ...]:
-    """How often an arm solves."""
+def solved_row(arm: Mapping[str, Any], is_control: bool) -> tuple[str, ...]:
+    """How often an arm solves; the control has no difference to itself."""
+    apart = ("", "", "") if is_control else (_signed(arm["difference"]), _span(arm, "low", "high", _signed),
+                                             _share(arm["mde"]))
     return (arm["arm"], f"{arm['solved']} of {arm['trials']}", _share(arm["pass_at_1"]),
-            _span(arm, "rate_low", "rate_high", _share), _share(arm["pass_hat_k"]), _signed(arm["difference"]),
-            _span(arm, "low", "high", _signed), _share(arm["mde"]), str(arm["infra"]))
+            _span(arm, "rate_low", "rate_high", _share), _share(arm["pass_hat_k"]), *apart, str(arm["infra"]))
 
 
-def cost_row(arm: Mapping[str, Any]) -> tuple[str, ...]:
+def cost_row(arm: Mapping[str, Any], is_control: bool) -> tuple[str, ...]:
     """What an arm costs and how long its runs are."""
     endings = ", ".join(f"{n} {why}" for why, n in arm["endings"].items())
     return (arm["arm"], _money(arm["cost_usd"]), _money(arm["cost_per_solved"]),
             _span(arm, "cost_per_solved_low", "cost_per_solved_high", _money),
-            _times(arm, "elongation"), _times(arm, "elongation_solved"), endings)
+            *(("", "") if is_control else (_times(arm, "elongation"), _times(arm, "elongation_solved"))), endings)
 
 
 def _share(value: float | None) -> str:

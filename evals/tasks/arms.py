@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import fsum
 from typing import Any
 
+from evals.leaderboard import SHARES
+from evals.leaderboard_front import Table
 from evals.outcomes_math import cost_per_solved, mean_over_tasks, pass_at_k, pass_hat_k
-from evals.stats import Paired, paired_by_unit
+from evals.stats import Matched, Paired, matched, paired_by_unit
+from evals.stats_binary import is_binary, paired_share_interval, share_interval
 from evals.stats_bootstrap import interval
 from evals.stats_ratio import Ratio, ratio_of_sums
 from evals.tasks.trial import Result
@@ -42,6 +46,14 @@ def _graded(tasks: Mapping[str, Sequence[Result]]) -> dict[str, list[Result]]:
     return {t: rs for t, rs in found.items() if rs}
 
 
+def with_width(found: Paired | None, both: Matched) -> Paired | None:
+    """A difference of yes and no with an interval that keeps a width where all tasks differ alike."""
+    if found is None or found.n < FEW_TASKS or not is_binary(both.values, both.reference):
+        return found
+    span = paired_share_interval(both.values, both.reference)
+    return replace(found, low=span.low, high=span.high, coverage=span.coverage, method=span.method)
+
+
 def _passed(results: Sequence[Result]) -> int:
     return sum(r.value == "pass" for r in results)
 
@@ -49,6 +61,7 @@ def _passed(results: Sequence[Result]) -> int:
 def _arm(name: str, ours: Mapping[str, Sequence[Result]], theirs: Mapping[str, Sequence[Result]], trials: int,
          every: Sequence[Result]) -> dict[str, Any]:
     found, both = paired_by_unit(rates(ours), rates(theirs))
+    found = with_width(found, both)
     judged = [r for rs in ours.values() for r in rs]
     hat, lacking = mean_over_tasks(pass_hat_k(len(rs), _passed(rs), trials) for rs in _graded(ours).values())
     return {"arm": name, "tasks": len(ours), "trials": len(judged), "solved": _passed(judged),
@@ -67,7 +80,7 @@ def _rate(found: Mapping[str, float | None]) -> dict[str, Any]:
     values = [v for v in found.values() if v is not None]
     if not values:
         return {"pass_at_1": None, "rate_low": None, "rate_high": None, "rate_coverage": None}
-    span = interval(values)
+    span = share_interval(values) if is_binary(values) else interval(values)
     return {"pass_at_1": fsum(values) / len(values), **_ends("rate_", span.low, span.high, span.coverage)}
 
 
@@ -123,6 +136,20 @@ def _ratio(name: str, ours: Mapping[str, float], theirs: Mapping[str, float]) ->
     both = sorted(ours.keys() & theirs.keys())
     found = ratio_of_sums([ours[t] for t in both], [theirs[t] for t in both]) if both else None
     return {name: found.ratio if found else None, f"{name}_tasks": len(both), **_span(f"{name}_", found)}
+
+
+def same_intervals(pairs: Sequence[Mapping[str, Any]], data: Table) -> list[dict[str, Any]]:
+    """The paired rows of a leaderboard, with the same intervals for yes and no as the arms have."""
+    made = []
+    for row in pairs:
+        ours, theirs = ({u: v.get(row["metric"]) for u, v in data[row[k]].items()} for k in ("policy", "baseline"))
+        both = matched(ours, theirs)
+        if row["metric"] in SHARES and len(both.units) >= FEW_TASKS and is_binary(both.values, both.reference):
+            span = paired_share_interval(both.values, both.reference)
+            made.append({**row, "low": span.low, "high": span.high, "coverage": span.coverage, "method": span.method})
+        else:
+            made.append(dict(row))
+    return made
 
 
 def infra_words(results: Sequence[Result], names: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from evals.outcomes_math import pass_at_k, pass_hat_k
 from evals.runs.summary_text import pieces
 from evals.runs.tables import COLUMNS, encode, merge, write_trials
 from evals.store import SCHEMA_VERSION
-from evals.tasks.arms import arm_rows, few_tasks, infra_words
+from evals.tasks.arms import arm_rows, few_tasks, infra_words, same_intervals
 from evals.tasks.experiment import Experiment
 from evals.tasks.trial import Place, Result
 from evals.tasks.workspace import containment
@@ -130,7 +130,7 @@ def summary(job: Experiment, rows: Sequence[SessionRow], results: Sequence[Resul
         "tokenizer": job.setup.tokenizer, "prices": job.setup.model, "cache_model": "as billed",
         "summariser": job.setup.summariser, "trials": trials, "levels": metric_levels(trials),
         "leaderboard": leaderboard.leaderboard(data, shown=shown),
-        "pairs": leaderboard.pairs(data, control, shown=shown), "strata": [],
+        "pairs": same_intervals(leaderboard.pairs(data, control, shown=shown), data), "strata": [],
         "recommendation": _advice(arms, control), "reprojection": [], "outcomes": {},
         "warnings": [*infra_words(results, names), *few_tasks(len(job.units))],
         "live": {"model": job.setup.model, "temperature": job.models.temperature, "seed": job.setup.seed,
@@ -145,11 +145,17 @@ def _advice(arms: Sequence[Mapping[str, Any]], control: str) -> dict[str, str | 
     better = [a for a in apart if a["low"] > 0]
     best = max(better, key=lambda a: float(a["difference"]), default=None)
     if best is not None:
-        why = f"solves {best['difference']:+.0%} against {control} ({best['low']:+.0%} to {best['high']:+.0%})"
-        return {"policy": best["arm"], "why": why, "would_change": "other tasks, another model"}
-    worse = "; ".join(f"{a['arm']} solves {a['difference']:+.0%} ({a['low']:+.0%} to {a['high']:+.0%})" for a in apart)
-    why = f"against {control}: {worse}" if worse else f"no arm is shown to solve more or fewer tasks than {control}"
+        return {"policy": best["arm"], "why": _solves(best, control), "would_change": "other tasks, another model"}
+    worse = "; ".join(_solves(a, control) for a in apart)
+    why = worse or f"no arm is shown to solve more or fewer tasks than {control}"
     return {"policy": None, "why": why, "would_change": "more tasks: see the smallest difference that could be found"}
+
+
+def _solves(arm: Mapping[str, Any], control: str) -> str:
+    more = "more" if arm["difference"] > 0 else "fewer"
+    low, high = sorted((abs(arm["low"]), abs(arm["high"])))
+    return (f"{arm['arm']} solves {abs(arm['difference']):.0%} {more} of the tasks than {control} "
+            f"(95 %: {low:.0%} to {high:.0%})")
 
 
 def recipe(job: Experiment) -> str:

@@ -60,14 +60,17 @@ def test_a_policy_that_forgets_the_instruction_is_seen_to_fail(arguments: list[s
 
     assert (14, 14, 0) == (control["solved"], control["trials"], control["infra"])
     assert (0, 14, 0) == (changed["solved"], changed["trials"], changed["infra"])
-    assert (-1.0, -1.0, -1.0) == (changed["difference"], changed["low"], changed["high"])
+    assert (-1.0, -1.0, pytest.approx(-0.499, abs=0.001)) == (changed["difference"], changed["low"], changed["high"])
+    row = next(r for r in summary["pairs"] if r["metric"] == "pass_at_1")
+    assert (changed["low"], changed["high"]) == (row["low"], row["high"])
+    assert (pytest.approx(0.652, abs=0.001), 1.0) == (control["rate_low"], control["rate_high"])
     assert 0.05 > changed["p"]
     assert (1.0, 0.0) == (control["pass_hat_k"], changed["pass_hat_k"])
     assert 12 / 7 == pytest.approx(changed["elongation"])
     assert changed["elongation_solved"] is None
     assert changed["cost_per_solved"] is None
     assert control["cost_per_solved"] == pytest.approx(control["cost_usd"] / 14)
-    assert "solves -100%" in summary["recommendation"]["why"]
+    assert "solves 100% fewer of the tasks than full-history (95 %: 50% to 100%)" in summary["recommendation"]["why"]
 
 
 def test_a_run_lies_in_a_folder_like_any_other(arguments: list[str], tasks: list[str], tmp_path: Path) -> None:
@@ -217,3 +220,36 @@ def test_wrong_calls_are_refused_before_anything_is_asked(wrong: list[str], said
     with pytest.raises(ConfigError, match=said):
         _run("csv-report", *arguments, *wrong, "--out", str(tmp_path / "run"))
     assert [] == endpoint.requests
+
+
+def test_the_terminal_shows_outcomes_costs_and_what_could_be_found(arguments: list[str], tasks: list[str], tmp_path: Path) -> None:
+    """Without --json there are two tables, the containment in words, and the recommendation with its reason."""
+    done = CliRunner().invoke(run, ["tasks", *tasks[:2], "-p", "full-history", "-p", FORGETS, "--out", str(tmp_path / "run"),
+                                    *arguments], standalone_mode=False, env={"COLUMNS": "200"})
+    words = " ".join(done.output.split())
+
+    assert "2 tasks × 1 trials, tiny, window 20,000 tokens; control: full-history" in words
+    assert "2 of 2 100%" in words
+    assert "0 of 2 0%" in words
+    assert "-100%" in words
+    assert "no network" in words
+    assert "2 tasks: fewer than 6 allow no interval of 95 %" in words
+    assert "recommendation: none" in words
+
+
+def test_the_page_on_outcomes_has_the_librarys_own_numbers() -> None:
+    """Each number of the sample-size tables is what `evals.stats_power` gives."""
+    from math import sqrt
+
+    from evals.stats_power import mde_binary, units_for, units_for_binary
+
+    text = (ROOT / "docs" / "outcomes.md").read_text(encoding="utf-8")
+    rows = [[c.strip() for c in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    numbers = {row[0]: [int(c.replace(",", "")) for c in row[1:]] for row in rows if row[-1].replace(",", "").isdigit()}
+    effects = (0.05, 0.1, 0.2, 0.3)
+
+    assert numbers == {
+        **{f"{d:.0%}".replace("%", " %"): [units_for_binary(e, d) for e in effects] for d in (0.1, 0.2, 0.3, 0.4)},
+        **{str(t): [units_for(e, sqrt(0.4 / t + 0.15 ** 2)) for e in effects] for t in (1, 3, 5, 10)}}
+    assert "from 26 points (10 % come out differently) to 51 (40 %)" in text
+    assert [0.26, 0.51] == [round(mde_binary(d, 12), 2) for d in (0.1, 0.4)]

@@ -88,7 +88,7 @@ def live_policy(name: str) -> Policy:
     """A policy that can decide requests as they come. Raises ConfigError for the recorded lane and for own code."""
     found = policy(name)
     if found.own is not None:
-        raise ConfigError("--policy", "", f"{name} is context code of your own, which is replayed but cannot run live yet; "
+        raise ConfigError("--policy", "", f"{name} is context code of your own, which is replayed but cannot run live; "
                           "take a policy of stages")
     if found.name == RECORDED.name:
         raise ConfigError("--policy", "", "`recorded` is what a harness sent once; it decides nothing live")

@@ -172,6 +172,8 @@ def main() -> int:
         first = os.fork()
         if first == 0:
             os._exit(_guarded(plan))
+        # Told to end, it ends the enclosure and waits: the first process is gone only when all others are.
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(first, signal.SIGKILL))
         return _shell_code(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]))
     except OSError as error:
         return _failed(error)

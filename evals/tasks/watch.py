@@ -22,8 +22,8 @@ class Watch:
     """A running command, its output so far, and its limits."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path, seconds: float, output_bytes: int,
-                 disk_bytes: int) -> None:
-        self.process, self.folder = process, folder
+                 disk_bytes: int, *, enclosed: bool) -> None:
+        self.process, self.folder, self.enclosed = process, folder, enclosed
         self.deadline = time.monotonic() + seconds
         self.output_bytes, self.disk_bytes = output_bytes, disk_bytes
         self.output = bytearray()
@@ -73,6 +73,10 @@ class Watch:
 
     def end(self) -> None:
         """End the command with everything in its enclosure, or at least its group."""
+        if self.enclosed:
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(AFTER_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 

@@ -109,7 +109,7 @@ class Workspace:
                 [sys.executable, "-I", "-S", str(_SCRIPT), str(plan)], stdin=standard_input, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, start_new_session=True, env={"PATH": os.defpath})
             watch = Watch(process, self.folder, seconds or self.limits.seconds, self.limits.output_bytes,
-                          self.limits.disk_mb << 20)
+                          self.limits.disk_mb << 20, enclosed=self.enclosed)
             code, output, ended = watch.result()
         plan.unlink()
         return Done(code, output.decode("utf-8", "replace"), ended)

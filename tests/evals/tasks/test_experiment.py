@@ -214,7 +214,7 @@ def test_an_earlier_run_is_the_recorded_arm(arguments: list[str], tasks: list[st
 @pytest.mark.parametrize(("wrong", "said"), [
     (["-p", "recorded"], "decides nothing live"), (["-p", "full-history", "--summariser", "recorded"], "no recorded summaries"),
     (["-p", "full-history", "-p", "full-history"], "named twice"), (["-p", "decoed"], "did you mean decode"),
-    (["-p", "operator:add"], "cannot run live yet")])
+    (["-p", "operator:add"], "cannot run live")])
 def test_wrong_calls_are_refused_before_anything_is_asked(wrong: list[str], said: str, arguments: list[str],
                                                           tmp_path: Path, endpoint: Any) -> None:
     """What cannot be meant is one line, and no request is made."""

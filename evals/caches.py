@@ -78,33 +78,55 @@ def cache_model(name: str) -> CacheModel:
     return known[inner]
 
 
+class Prefixes:
+    """The prefixes of a lane's requests, one after the other, with what each would be billed."""
+
+    def __init__(self, overhead: float) -> None:
+        """Before the first request. `overhead`: billed tokens of the unlogged system prompt in front of every view."""
+        self.links: list[bytes] = [CHAIN_START]
+        self.billed: list[float] = [overhead]
+        self._counted: list[int] = [0]
+
+    def take(self, view: View) -> int:
+        """Follow the chain to the next view; the number of links that stay."""
+        fresh = view.print
+        common = min(fresh.kept + 1, len(self.links))
+        del self.links[common:], self.billed[common:], self._counted[common:]
+        billed, counted = self.billed[-1], self._counted[-1]
+        growth = view.counted - counted
+        scale = max(0.0, (view.figure.tokens - billed) / growth) if growth > 0 else 1.0
+        self.links += fresh.links
+        self.billed += [billed + scale * (size - counted) for size in fresh.sizes]
+        self._counted += fresh.sizes
+        return common
+
+
 class PrefixCache:
     """The state of a provider's cache while a lane's requests go out one after the other.
 
     For models that keep entries and clocks that let them live; `serve` bills the others without a state.
     """
 
-    def __init__(self, model: CacheModel, overhead: float, clock: Clock = "recorded") -> None:
-        """An empty cache. `overhead`: billed tokens of the unlogged system prompt in front of every view."""
+    def __init__(self, model: CacheModel, prefixes: Prefixes, clock: Clock = "recorded") -> None:
+        """An empty cache. `prefixes` are taken forward by whoever makes the requests."""
         self._model = model
         self._clock = clock
-        self._links: list[bytes] = [CHAIN_START]
-        self._billed: list[float] = [overhead]
-        self._counted: list[int] = [0]
+        self._prefixes = prefixes
         self._used: dict[bytes, float] = {}
         self._last_request: float | None = None
 
-    def request(self, view: View, time: float | None) -> Served:
-        """Bill the next view, sent at a time in seconds (None: unknown, taken as at once after the one before)."""
+    def request(self, view: View, time: float | None, common: int, held: int) -> Served:
+        """Bill a view, sent at a time in seconds (None: unknown, taken as at once after the one before).
+
+        `common` of its links stay of the `held` ones behind the start that the request before had.
+        """
         now = self._now(time)
-        held = len(self._links) - 1
-        common = self._take(view)
         total = float(view.figure.tokens)
         found = self._find(common, now) if self._last_request is not None else None
         if edits_cache(view) and self._fresh(self._last_request, now):
             # The same messages stand in front as in the request before, some in another form.
             found = max(found or 0, held)
-        hit = 0.0 if found is None else min(total, self._billed[found])
+        hit = 0.0 if found is None else min(total, self._prefixes.billed[found])
         hit = self._rounded(hit) * self._model.hit_probability
         self._keep(common, now, total)
         self._last_request = now
@@ -118,31 +140,19 @@ class PrefixCache:
         # A clock that goes backwards is a resumed or re-ordered record: no time has passed.
         return last if time is None else max(time, last)
 
-    def _take(self, view: View) -> int:
-        """Follow the chain to this view; the number of links that stay."""
-        fresh = view.print
-        common = min(fresh.kept + 1, len(self._links))
-        del self._links[common:], self._billed[common:], self._counted[common:]
-        billed, counted = self._billed[-1], self._counted[-1]
-        growth = view.counted - counted
-        scale = max(0.0, (view.figure.tokens - billed) / growth) if growth > 0 else 1.0
-        self._links += fresh.links
-        self._billed += [billed + scale * (size - counted) for size in fresh.sizes]
-        self._counted += fresh.sizes
-        return common
-
     def _find(self, common: int, now: float) -> int | None:
         """Position of the longest live entry; 0 is the overhead alone, which every request shares."""
-        last, lookback = len(self._links) - 1, self._model.lookback_messages
+        links = self._prefixes.links
+        last, lookback = len(links) - 1, self._model.lookback_messages
         lowest = 0 if lookback is None else max(0, last - lookback)
         # What the request before held has an entry for every message, as old as that request.
         alike = common if self._model.entries == "every-message" and self._fresh(self._last_request, now) else 0
         for position in range(last, max(lowest, alike) - 1, -1):
-            if self._fresh(self._used.get(self._links[position]), now):
+            if self._fresh(self._used.get(links[position]), now):
                 return position
         if alike > lowest:
             return alike - 1
-        return 0 if alike or self._fresh(self._used.get(self._links[0]), now) else None
+        return 0 if alike or self._fresh(self._used.get(links[0]), now) else None
 
     def _fresh(self, used: float | None, now: float) -> bool:
         return used is not None and (self._clock == "warm" or now - used <= self._model.ttl_seconds)
@@ -155,10 +165,11 @@ class PrefixCache:
     def _keep(self, common: int, now: float, total: float) -> None:
         if total < self._model.minimum_tokens:
             return
+        links = self._prefixes.links
         if self._model.entries == "every-message":
-            self._used.update(dict.fromkeys(self._links[common:], now))
+            self._used.update(dict.fromkeys(links[common:], now))
         # Every request marks the end of the system prompt and its own end.
-        self._used[self._links[0]] = self._used[self._links[-1]] = now
+        self._used[links[0]] = self._used[links[-1]] = now
 
 
 def edits_cache(view: View) -> bool:
@@ -170,10 +181,24 @@ def edits_cache(view: View) -> bool:
 def serve(views: Iterable[tuple[View, float | None]], model: CacheModel, overhead: float,
           clock: Clock = "recorded") -> list[Served]:
     """Bill a lane's views in order; the cache starts empty."""
-    if clock == "cold" or model.entries == "never":
-        return [_unhit(float(view.figure.tokens), model) for view, _ in views]
-    state = PrefixCache(model, overhead, clock)
-    return [state.request(view, time) for view, time in views]
+    return serve_by(views, model, overhead, clock)[clock]
+
+
+def serve_by(views: Iterable[tuple[View, float | None]], model: CacheModel, overhead: float,
+             *clocks: Clock) -> dict[Clock, list[Served]]:
+    """The same by several clocks: the prefixes are followed once."""
+    prefixes, pairs = Prefixes(overhead), list(views)
+    served: dict[Clock, list[Served]] = {clock: [] for clock in clocks}
+    for clock in {"cold"} | set(clocks if model.entries == "never" else ()):
+        if clock in served:
+            served[clock] = [_unhit(float(view.figure.tokens), model) for view, _ in pairs]
+    states = [(PrefixCache(model, prefixes, clock), bills) for clock, bills in served.items() if not bills]
+    for view, time in pairs if states else ():
+        held = len(prefixes.links) - 1
+        common = prefixes.take(view)
+        for state, bills in states:
+            bills.append(state.request(view, time, common, held))
+    return served
 
 
 def _unhit(total: float, model: CacheModel) -> Served:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from evals.caches import CacheModel, Clock, Served, cache_model, serve
+from evals.caches import CacheModel, Clock, Served, cache_model, serve_by
 from evals.prices import NoPrice, Price, Rates, price
 from replay.engine import Lane, Session, View
 from replay.events import Event
@@ -73,22 +73,28 @@ class LaneCost:
         """Whether the transcript has times to age cache entries by."""
         return any(t is not None for t in self._times)
 
-    @cached_property
+    @property
     def served(self) -> list[Served]:
         """Each request's reads, writes and uncached tokens, by the recorded times (warm where there are none)."""
-        return self._served("recorded" if self.timed else "warm")
+        return self._served["recorded" if self.timed else "warm"]
 
-    def _served(self, clock: Clock) -> list[Served]:
+    @cached_property
+    def _served(self) -> dict[Clock, list[Served]]:
+        """The requests by every clock that tells something of its own."""
         overhead = self.session.calibration.overhead or 0.0
         layers = sum(self.session.log.inserted_size(i, self.session.log.tokens) for i in self.lane.head)
-        return serve(zip(self.lane.views, self._times, strict=True), self.model, overhead + layers, clock)
+        clocks: list[Clock] = ["cold", "recorded" if self.timed else "warm"]
+        if self.timed and self._ever_expires:
+            clocks.append("warm")
+        return serve_by(zip(self.lane.views, self._times, strict=True), self.model, overhead + layers, *clocks)
 
     def input_units(self, clock: Clock | None = None) -> float:
         """Input of all requests in uncached-token equivalents."""
-        if clock == "cold":
-            return sum(s.units(self.model) for s in self._served("cold"))
-        same = clock is None or (clock == "warm" and not self._ever_expires)
-        return sum(s.units(self.model) for s in (self.served if same else self._served(clock or "warm")))
+        return sum(s.units(self.model) for s in self._by(clock))
+
+    def _by(self, clock: Clock | None) -> list[Served]:
+        """The requests by a clock; one that tells nothing of its own tells what the recorded times do."""
+        return self.served if clock is None else self._served.get(clock, self.served)
 
     @cached_property
     def _ever_expires(self) -> bool:
@@ -149,7 +155,7 @@ class LaneCost:
     def usd(self, clock: Clock | None = None) -> float:
         """The whole bill: requests, outputs, summariser. Raises NoPrice."""
         listed = self.price()
-        served = self.served if clock is None else self._served(clock)
+        served = self._by(clock)
         requests = sum(_request_usd(s, v, listed, self.model) for s, v in zip(served, self.lane.views, strict=True))
         outputs = sum(listed.rates(v.figure.tokens).output * tokens
                       for v, tokens in zip(self.lane.views, self.session.output_tokens, strict=True))

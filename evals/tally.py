@@ -60,11 +60,16 @@ class Tally:
         self.scale = scale
         self.fates: Array = np.frombuffer(bytes(fates), dtype=np.uint8)[scale.counted]
         self.kept: Array = scale.weights * (self.fates < RECOVERABLE)
+        self._sums: Array = np.bincount(self.fates, scale.weights, 4)
 
     def shares(self) -> list[float]:
         """Share by weight of each fate; only where something counts."""
-        found: list[float] = (np.bincount(self.fates, self.scale.weights, 4) / self.scale.total).tolist()
+        found: list[float] = (self._sums / self._sums.sum()).tolist()
         return found
+
+    def held(self) -> float:
+        """Share by weight that is kept; 1 where nothing is gone, however the weights are rounded."""
+        return float(self._sums[:RECOVERABLE].sum() / self._sums.sum())
 
     def unweighted(self) -> float:
         """Share by number that is kept."""

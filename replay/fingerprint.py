@@ -69,6 +69,11 @@ class Chain:
         log, links, sizes = self._log, self._links, self._sizes
         sums = log.sums(log.tokens, rendering)
         last, beyond = links[-1], sizes[-1] - sums[start]
+        if last == log.links[start] and (rendering is None or not _changes(log, rendering, start, stop)):
+            # All that is shown so far is the log as it stands: its links are the same in every lane.
+            links += log.links[start + 1:stop + 1]
+            sizes += [beyond + size for size in sums[start + 1:stop + 1]]
+            return
         shown = log.digests[start:stop] if rendering is None else log.rendered_digests(rendering, start, stop)
         for item in shown:
             # As `link` does it; the call would cost as much again.
@@ -108,6 +113,12 @@ class Chain:
         if known is None or known[0] is not item:
             known = self._inserted[id(item)] = (item, digest(item.message))
         return known[1]
+
+
+def _changes(log: Log, rendering: Rendering, start: int, stop: int) -> bool:
+    """Whether a rendering changes any of the log messages `[start, stop)`."""
+    counts = log.changed(rendering)
+    return counts[stop] > counts[start]
 
 
 def mark_at(marks: tuple[Mark, ...], index: int) -> Mark | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from replay.canonical import digest, digests
+from replay.canonical import CHAIN_START, digest, digests, link
 from replay.tokens.counter import MessageCounter
 from replay.transcript import Message, Step, Thread
 from replay.window import MANY, Inserted, Item, Mark, Rendering, Window, pieces, segments
@@ -194,6 +194,11 @@ class Log:
     def pairs(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """For each message the ids of its calls and of the calls that it answers."""
         return [(tuple(c.id for c in m.calls), tuple(r.call_id for r in m.results)) for m in self.messages]
+
+    @cached_property
+    def links(self) -> list[bytes]:
+        """The prefix chain over the whole log: entry i is that of the messages below i, all verbatim."""
+        return list(accumulate(self.digests, link, initial=CHAIN_START))
 
     @cached_property
     def digests(self) -> list[bytes]:

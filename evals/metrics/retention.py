@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from evals.metrics.base import Measurement, Trial, missing
 from evals.spans import Kind
-from evals.tally import RECOVERABLE, SPLITS, SUMMARY, VERBATIM, Tally
+from evals.tally import RECOVERABLE, SPLITS, Tally
 from evals.watch import FATES, Fate, study, watched
 from replay.redact import Redactor
 
@@ -44,9 +44,7 @@ class Retention:
 
 def _shares(tally: Tally) -> Iterable[Measurement]:
     by_fate = tally.shares()
-    # Parts of one that are rounded apart may add up to a hair more than one.
-    held = min(1.0, by_fate[VERBATIM] + by_fate[SUMMARY])
-    values = [held, tally.scale.by_step(tally.kept), tally.unweighted(), *by_fate]
+    values = [tally.held(), tally.scale.by_step(tally.kept), tally.unweighted(), *by_fate]
     yield from (Measurement(name=n, value=v) for n, v in zip(SHARES, values, strict=True))
     for name, value in tally.scale.splits(tally.kept).items():
         reason = "nothing of this sort was needed" if value is None else None

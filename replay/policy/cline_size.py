@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from replay.blocks import Block, Image, Reasoning, Text, ToolCall, ToolResult
 from replay.policy.base import Moment, check
 from replay.policy.estimators import Characters, Rounding
+from replay.policy.estimators_json import json_length
 from replay.transcript import Message
 
 _CUT_OUT = re.compile(r"(?:\\n|\n){2}\.\.\.\[truncated (\d+) chars\]\.\.\.(?:\\n|\n){2}")
@@ -42,33 +42,28 @@ class StoredJson(Characters):
         if message.origin == "system" and not self.system:
             return 0
         if message.origin == "summary":
-            return self.summary_frame + 2 * _length(message.text)
+            return self.summary_frame + 2 * json_length(message.text)
         frames = {"assistant": self.response_frame, "tool": self.tool_frame}
         blocks = sum(self._stored(b) for b in message.blocks) + max(0, len(message.blocks) - 1)
         return frames.get(message.role, self.prompt_frame) + blocks
 
     def _stored(self, block: Block) -> int:
         if isinstance(block, Text):
-            return _TEXT_FRAME + _length(block.text)
+            return _TEXT_FRAME + json_length(block.text)
         if isinstance(block, Reasoning):
-            return _TEXT_FRAME + _length(block.text) if "reasoning" in self.counts else 0
+            return _TEXT_FRAME + json_length(block.text) if "reasoning" in self.counts else 0
         if isinstance(block, ToolCall):
-            return _CALL_FRAME + _length(block.id) + _length(block.name) + len(block.arguments)
+            return _CALL_FRAME + json_length(block.id) + json_length(block.name) + len(block.arguments)
         if isinstance(block, ToolResult):
-            named = _length(block.call_id) + _length(block.name or "")
+            named = json_length(block.call_id) + json_length(block.name or "")
             return _RESULT_FRAME + named + self._content(block.text) + self.image_chars * len(block.images)
         return self.image_chars if isinstance(block, Image) else 0
 
     def _content(self, text: str) -> int:
         """A result that is JSON itself is stored as such, another as a string."""
-        size = len(text) if text[:1] in ("[", "{") else _length(text)
+        size = len(text) if text[:1] in ("[", "{") else json_length(text)
         found = _CUT_OUT.search(text) if self.restores else None
         return size if found is None else size - len(found[0]) + int(found[1][:9])
-
-
-def _length(text: str) -> int:
-    """Characters of a text as a JSON string, quotes included."""
-    return len(json.dumps(text, ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from json.encoder import encode_basestring
 
 from replay.blocks import Block, Image, Reasoning, Text, ToolCall, ToolResult
 from replay.policy.base import check
@@ -41,23 +40,23 @@ class JsonCharacters(Characters):
 
     def _json_chars(self, block: Block) -> int:
         if isinstance(block, Text):
-            return self.text_frame + _length(block.text)
+            return self.text_frame + json_length(block.text)
         if isinstance(block, Reasoning):
-            return self.text_frame + _length(block.text) if "reasoning" in self.counts else 0
+            return self.text_frame + json_length(block.text) if "reasoning" in self.counts else 0
         if isinstance(block, ToolCall):
-            return self.call_frame + _length(block.id) + _length(block.name) + len(block.arguments)
+            return self.call_frame + json_length(block.id) + json_length(block.name) + len(block.arguments)
         if isinstance(block, ToolResult):
             return self._result(block)
         return self.image_chars if isinstance(block, Image) else 0
 
     def _result(self, block: ToolResult) -> int:
-        named = _length(block.call_id) + _length(block.name or "")
-        return self.result_frame + named + _length(block.text) + self.image_chars * len(block.images)
+        named = json_length(block.call_id) + json_length(block.name or "")
+        return self.result_frame + named + json_length(block.text) + self.image_chars * len(block.images)
 
 
-def _length(text: Any) -> int:
+def json_length(text: str) -> int:
     """Characters of a text as a JSON string, quotes included."""
-    return len(json.dumps(text, ensure_ascii=False))
+    return len(encode_basestring(text))
 
 
 JSON_ESTIMATORS: Mapping[str, type] = {"json": JsonCharacters}

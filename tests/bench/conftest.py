@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import sys
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ def _encodable(text: str) -> str:
 
 
 def _values(path: Path) -> Iterator[Any]:
-    data = path.read_bytes()
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     try:
         yield orjson.loads(data)
         return

@@ -17,6 +17,7 @@ from evals.kept.store import Kept
 from evals.leaderboard_strata import stratified
 from evals.metrics.base import Measurement
 from evals.metrics.retention import Loss
+from evals.model.config import Models
 from evals.outcome_files import OutcomeTable
 from evals.outcome_report import outcome_summary
 from evals.runs.collect import Collected, collect, finish
@@ -56,6 +57,8 @@ class Comparison:
     """Where the policies are settings of one: what is swept."""
     command: Mapping[str, Any] = field(default_factory=dict)
     """How the command line would make this comparison again: kept while the run is unfinished."""
+    endpoint: Models | None = None
+    """Where summaries are written, and within which limits; None: no model is asked."""
     remarks: tuple[str, ...] = ()
     """What is to be said about the choice of files; part of the warnings."""
     outcomes: OutcomeTable | None = None

@@ -13,6 +13,7 @@ from evals.costing import Pricing
 from evals.metrics.base import Measurement, Trial
 from evals.metrics.load import built_in, measure_all
 from evals.metrics.retention import Loss, losses, losses_by_step
+from evals.model.written import Written
 from evals.outcome_files import sidecar_label
 from evals.outcomes import Label, transcript_label
 from evals.plain_lanes import plain_key
@@ -21,7 +22,7 @@ from evals.watchlist import watchlist
 from replay.engine import Lane, Session, View
 from replay.errors import ConfigError
 from replay.log import CLASSES
-from replay.policy.base import Capacity
+from replay.policy.base import Capacity, Summariser
 from replay.policy.policy import Policy
 from replay.transcript import Transcript
 
@@ -55,6 +56,12 @@ class Settings:
     """Seconds that a trial may take; None: any."""
     reader: str | None = None
     """Reader of all files, as `replay.readers.read` takes it; None: each file's format is told from its content."""
+    written: Written | None = None
+    """The summaries that a model wrote before, where `summariser` is `llm:MODEL`."""
+
+    def writer(self, session: str) -> str | Summariser:
+        """What writes the summaries of a session: a summariser's name, or what gives those of a model."""
+        return self.written.summariser(session) if self.written else self.summariser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +178,8 @@ def run_trial(session: Session, policy: Policy, settings: Settings,
     """
     def work() -> TrialRow:
         with time_limit(settings.time_limit, "the trial"):
-            return _row(session, session.replay(policy, settings.capacity, settings.summariser), settings,
+            writer = settings.writer(session.transcript.session_id)
+            return _row(session, session.replay(policy, settings.capacity, writer), settings,
                         {} if known is None else known)
 
     done = contained(work)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evals.commands.leaderboard import print_summary
+from evals.commands.model_words import model_options, with_endpoint
 from evals.commands.places import RunPlace
 from evals.commands.progress import progress
 from replay.commands.options import reader_option
@@ -33,7 +34,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--cache-model", default="auto", show_default=True,
                      help="Prompt-cache semantics, or FILE.toml:NAME; auto: by the recorded model."),
         click.option("--summariser", default="extractive", show_default=True,
-                     help="extractive, recorded, empty or length-model."),
+                     help="extractive, recorded, empty, length-model; compare also takes llm:MODEL."),
         click.option("--losses", is_flag=True,
                      help="Measure also what was lost that the agent later used; takes about as long again."),
         click.option("--metric", "metrics", multiple=True,
@@ -62,10 +63,14 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(epilog="Example: rewindow compare ~/.codex/sessions -p full-history -p decode-adr18 --out runs/a")
 @click.argument("paths", nargs=-1, required=True)
 @shared_options
+@model_options
 def compare(paths: Sequence[str], as_json: bool, html: Path | None, out: str | Path | None,
             **options: Any) -> int:
-    """Replay every session of PATHS under every policy, measure, store and rank."""
-    summary = run(paths, out, **options)
+    """Replay every session of PATHS under every policy, measure, store and rank.
+
+    With --summariser llm:MODEL an OpenAI-compatible endpoint writes the summaries; the options below name it.
+    """
+    summary = run(paths, out, **with_endpoint(options))
     if html:
         from evals.html import write_html
 
@@ -85,6 +90,14 @@ def run(paths: Sequence[str], out: str | Path | None, **options: Any) -> dict[st
 
 def with_progress(job: Comparison, folder: Path | None, place: str | None) -> dict[str, Any]:
     """Do a comparison in a folder with a progress bar; `place`: where its run will be."""
+    if job.endpoint is not None:
+        from evals.commands.summaries import with_summaries
+
+        return with_summaries(job, job.endpoint, folder, lambda job: _replayed(job, folder, place))
+    return _replayed(job, folder, place)
+
+
+def _replayed(job: Comparison, folder: Path | None, place: str | None) -> dict[str, Any]:
     from evals.compare import compare as compare_sessions
 
     with progress("sessions", len(job.files)) as advance:

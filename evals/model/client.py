@@ -14,6 +14,7 @@ from evals.model.cache import AnswerCache
 from evals.model.config import Models
 from evals.model.wire import Again, Wire
 from replay.errors import ConfigError
+from replay.redact import Redactor
 
 LONGEST_WAIT = 30.0
 EMPTY_TRIES = 2
@@ -40,7 +41,22 @@ class Client:
 
     def fingerprint(self, ask: Ask) -> str:
         """The name of a request in the cache and in run folders."""
+        return self._key(self._sendable(ask))
+
+    def _key(self, ask: Ask) -> str:
         return fingerprint(ask, self.models.address, "completions" if ask.echo else self.models.api)
+
+    def _sendable(self, ask: Ask) -> Ask:
+        """The request as it leaves: with `redact` set, without keys, addresses and user names.
+
+        Each request is redacted by itself, so that the same one is the same bytes in any order of asking.
+        """
+        if not self.models.redact:
+            return ask
+        redactor = Redactor()
+        redactor.learn([ask.system, ask.prompt, ask.messages])
+        return replace(ask, system=redactor.text(ask.system), prompt=redactor.text(ask.prompt),
+                       messages=redactor.text(ask.messages))
 
     def ask(self, ask: Ask) -> Reply:
         """One answer."""
@@ -48,7 +64,7 @@ class Client:
 
     def estimate(self, asks: Sequence[Ask]) -> Estimate:
         """What these requests will take, without making one. Raises ConfigError where the budget cannot be enough."""
-        distinct = {self.fingerprint(a): a for a in asks}
+        distinct = {self._key(a): a for a in map(self._sendable, asks)}
         open_asks = [a for key, a in distinct.items() if self._kept(key) is None]
         found = self.bill.estimate(open_asks, len(distinct) - len(open_asks))
         ceiling = self.models.budget_usd
@@ -62,7 +78,8 @@ class Client:
 
         Ctrl-C and the end of the budget stop new requests, wait for those under way, and give what there is.
         """
-        distinct = {self.fingerprint(a): a for a in asks}
+        asks = [self._sendable(a) for a in asks]
+        distinct = {self._key(a): a for a in asks}
         found: dict[str, Reply] = {}
         for key, ask in distinct.items():
             kept = self._kept(key)
@@ -70,7 +87,7 @@ class Client:
                 self.bill.hit(ask)
                 found[key] = kept
         found |= self._ask_open({k: a for k, a in distinct.items() if k not in found}, len(found), len(distinct))
-        return [found[self.fingerprint(a)] for a in asks]
+        return [found[self._key(a)] for a in asks]
 
     def _kept(self, key: str) -> Reply | None:
         with self._lock:

@@ -70,9 +70,13 @@ class ModelSummariser:
                 break
             limit = min(limit, ask.input_tokens) // 2
         if reply.problem not in (None, "cut-short"):
-            raise SummaryMissing(request.step, f"{self.name} at step {request.step}: {problem}")
+            raise SummaryMissing(request.step, f"{self.name}: {problem}")
         self.made.append(self._entry(request, ask, reply, fitted))
         return Summary(text=reply.text.strip(), by=self.name)
+
+    def first_ask(self, request: SummaryRequest) -> Ask:
+        """What is asked for a summary before anything went wrong."""
+        return self._ask(request, self._fit(request, self._limit()))
 
     def _ask(self, request: SummaryRequest, fitted: Fitted) -> Ask:
         told = instruction(request.sections, self.max_tokens, bool(request.previous))

@@ -42,7 +42,8 @@ def overview(run: StoredRun) -> dict[str, Any]:
     summary = browse.light_summary_of(run.folder)
     return {
         "facts": board.facts(summary), "board": board.board(summary), "advice": board.advice(summary),
-        "warnings": summary["warnings"], "rows": summary["leaderboard"], "by": selection.facts(summary),
+        "live": "live" in summary, "warnings": summary["warnings"], "rows": summary["leaderboard"],
+        "by": selection.facts(summary),
         "policies": [p["name"] for p in summary["policies"]], "baseline": summary["baseline"],
         "usable": summary["window"] - summary["output_reserve"],
         "sessions": {s["session"]: {k: s[k] for k in ("format", "steps", "messages", "model", "path", "notes")}

@@ -8,10 +8,10 @@ from typing import Any
 
 from evals.board import shown
 
-COSTS = ("repair_adjusted_cost", "input_cost_units", "mean_view_tokens")
+COSTS = ("repair_adjusted_cost", "input_cost_units", "mean_view_tokens", "trial_cost_usd", "trial_input_tokens")
 """Measurements across: the less the better."""
-KEPT = ("evidence_retention", "edit_safety", "instruction_retention")
-"""Measurements upwards: the more the better. Only a run that measured losses has them."""
+KEPT = ("evidence_retention", "edit_safety", "instruction_retention", "pass_at_1", "pass_hat_k")
+"""Measurements upwards: the more the better. Only a run that measured losses, or a live one, has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

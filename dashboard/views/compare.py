@@ -74,7 +74,7 @@ def _advice(found: Mapping[str, Any]) -> None:
 
 
 def _leaderboard(found: Mapping[str, Any]) -> None:
-    widgets.heading("Leaderboard", explained())
+    widgets.heading("Leaderboard", explained(found.get("live", False)))
     all_of = widgets.switch("Measurements", "cols", leaders.SHOWN) == leaders.SHOWN[1]
     widgets.put(*leaders.board(found["board"], found["policies"], all_of))
     widgets.picks("Open a policy in the longest session", "open_policy", found["policies"], _go_on)
@@ -114,7 +114,8 @@ def _against_baseline(run: StoredRun, found: Mapping[str, Any]) -> None:
     widgets.heading(f"Against {found['baseline']}", "Mean difference per session to the baseline, on the same "
                     "sessions, with its 95 % interval. One that crosses the dashed line shows no difference.")
     measured = [h.metric for h in TITLED if any(c.metric == h.metric for c in found["board"][0].cells)]
-    metric = widgets.one("Measurement", "metric", measured, "mean_view_tokens", lambda m: TITLES[m])
+    first = "mean_view_tokens" if "mean_view_tokens" in measured else measured[0]
+    metric = widgets.one("Measurement", "metric", measured, first, lambda m: TITLES[m])
     pairs = found["pairs"].get(metric, []) if "pairs" in found else data.pairs(run, metric)
     if not pairs:
         widgets.callout("note", "Nothing to pair", "This run has no other policy, or no session with this measurement.")

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from evals.commands.run_tasks import carried_out, live_options
+from evals.commands.run_tasks import carried_out, live_options, told
 from replay.commands.options import reader_option
-from replay.commands.output import print_json
 
 
 @click.command(epilog="Example: rewindow run session runs/live/transcripts/csv-report--full-history--1.jsonl --from 5 "
@@ -28,17 +27,13 @@ from replay.commands.output import print_json
 @click.option("--verify", metavar="COMMAND", help="Run this in the workspace afterwards; exit code 0 is a pass.")
 @reader_option
 @live_options
-def session(paths: Sequence[str], out: Path, as_json: bool, **options: Any) -> int:
+def session(paths: Sequence[str], out: Path, as_json: bool, margin: float | None, **options: Any) -> int:
     """Run recorded sessions again from a step on, under several policies, beside what was recorded.
 
     How long a run goes on as recorded is counted: so far its outcome is identified. Every call that a rule could not
     answer is listed as a miss.
     """
-    from evals.commands.leaderboard import print_summary
-
-    summary = run(paths, out, **options)
-    print_json(summary) if as_json else print_summary(summary)
-    return 0
+    return told(run(paths, out, **options), as_json, margin)
 
 
 def run(paths: Sequence[str], out: Path, **options: Any) -> dict[str, Any]:

@@ -65,6 +65,9 @@ def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Trials at a time."),
         click.option("--unconfined", is_flag=True,
                      help="Run commands with your own rights where they cannot be enclosed. The model decides them."),
+        click.option("--gate", "margin", type=click.FloatRange(0, 1), metavar="MARGIN",
+                     help="End with 1 unless every changed policy is shown to solve at most MARGIN (0.05: five points) "
+                          "less than the control."),
         click.option("--out", type=click.Path(path_type=Path), required=True, help="Store the run in this new folder."),
         click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     )):
@@ -80,17 +83,26 @@ def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--recorded", type=click.Path(path_type=Path, file_okay=False),
               help="An earlier run of tasks: its control becomes the arm `recorded`.")
 @live_options
-def start(names: Sequence[str], out: Path, as_json: bool, **options: Any) -> int:
+def start(names: Sequence[str], out: Path, as_json: bool, margin: float | None, **options: Any) -> int:
     """Let an agent work on every task under every policy, and compare how often it succeeds.
 
     TASK is the name of a bundled task or a task's folder; without one all bundled tasks are taken. What is stopped or
     runs into the budget goes on where it was when the same command is given again.
     """
-    from evals.commands.leaderboard import print_summary
+    return told(run(names, out, **options), as_json, margin)
 
-    summary = run(names, out, **options)
-    print_json(summary) if as_json else print_summary(summary)
-    return 0
+
+def told(summary: dict[str, Any], as_json: bool, margin: float | None) -> int:
+    """Print a run, with the verdicts of its gate where one is asked for, and give the exit code."""
+    from evals.commands.leaderboard import print_summary
+    from evals.tasks.summary import gate
+
+    found = {} if margin is None else gate(summary, margin)
+    print_json(summary | ({} if margin is None else {"gate": {"margin": margin, "verdicts": found}})) if as_json else \
+        print_summary(summary)
+    for arm, kind in found.items() if not as_json else ():
+        click.echo(f"gate: {arm} is {kind} to the control within {margin:.0%}")
+    return int(any(kind != "non-inferior" for kind in found.values()))
 
 
 def run(names: Sequence[str], out: Path, **options: Any) -> dict[str, Any]:

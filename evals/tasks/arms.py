@@ -13,8 +13,10 @@ from evals.outcomes_math import cost_per_solved, mean_over_tasks, pass_at_k, pas
 from evals.stats import Matched, Paired, matched, paired_by_unit
 from evals.stats_binary import is_binary, paired_share_interval, share_interval
 from evals.stats_bootstrap import interval
+from evals.stats_margins import Margin, noninferior
 from evals.stats_ratio import Ratio, ratio_of_sums
 from evals.tasks.trial import Result
+from replay.policy.load import RECORDED
 
 FEW_TASKS = 6
 """Below so many tasks no interval of 95 % exists."""
@@ -150,6 +152,20 @@ def same_intervals(pairs: Sequence[Mapping[str, Any]], data: Table) -> list[dict
         else:
             made.append(dict(row))
     return made
+
+
+def verdicts(results: Sequence[Result], names: Sequence[str], control: str, margin: float) -> dict[str, str]:
+    """For each changed arm whether it solves at most so much less than the control, at one-sided 95 %, over tasks.
+
+    `non-inferior`, `inferior`, or `undecided`: too few tasks, or too large an interval.
+    """
+    theirs = rates(by_task([r for r in results if r.arm == control]))
+    found: dict[str, str] = {}
+    for name in (n for n in names if n not in (control, RECORDED.name)):
+        both = matched(rates(by_task([r for r in results if r.arm == name])), theirs)
+        found[name] = "undecided" if not both.units else noninferior(
+            both.values, both.reference, Margin(margin, "high")).kind
+    return found
 
 
 def infra_words(results: Sequence[Result], names: Sequence[str]) -> list[str]:

@@ -17,9 +17,9 @@ from evals.outcomes_math import pass_at_k, pass_hat_k
 from evals.runs.summary_text import pieces
 from evals.runs.tables import COLUMNS, encode, merge, write_trials
 from evals.store import SCHEMA_VERSION
-from evals.tasks.arms import arm_rows, few_tasks, infra_words, same_intervals
+from evals.tasks.arms import arm_rows, few_tasks, infra_words, same_intervals, verdicts
 from evals.tasks.experiment import Experiment
-from evals.tasks.trial import Place, Result
+from evals.tasks.trial import Place, Result, from_json
 from evals.tasks.workspace import containment
 from evals.trial import SessionRow, Settings, TrialRow, run_session
 from replay.policy.load import RECORDED, spec, spec_hash
@@ -137,6 +137,12 @@ def summary(job: Experiment, rows: Sequence[SessionRow], results: Sequence[Resul
                  "trials_each": job.trials, "control": control, "containment": containment(job.setup.enclosed),
                  "arms": arms, "trials": [r.to_json() for r in results]},
     }
+
+
+def gate(summary: Mapping[str, Any], margin: float) -> dict[str, str]:
+    """The verdict on each changed arm of a stored run."""
+    live = summary["live"]
+    return verdicts([from_json(t) for t in live["trials"]], [a["arm"] for a in live["arms"]], live["control"], margin)
 
 
 def _advice(arms: Sequence[Mapping[str, Any]], control: str) -> dict[str, str | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-WORDS = ("mango", "papaya", "quince", "lychee", "tamarind", "durian", "guava")
+WORDS = ("mango", "papaya", "quince", "lychee", "tamarind", "durian")
 NEXT = """#!/bin/sh
 n=$(cat count 2>/dev/null || echo 0)
 n=$((n + 1))
@@ -34,7 +34,7 @@ def make_task(folder: Path, word: str) -> Path:
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> list[str]:
-    """Folders of seven tasks."""
+    """Folders of six tasks."""
     return [str(make_task(tmp_path / "tasks", word)) for word in WORDS]
 
 

@@ -162,10 +162,18 @@ def verdicts(results: Sequence[Result], names: Sequence[str], control: str, marg
     theirs = rates(by_task([r for r in results if r.arm == control]))
     found: dict[str, str] = {}
     for name in (n for n in names if n not in (control, RECORDED.name)):
-        both = matched(rates(by_task([r for r in results if r.arm == name])), theirs)
-        found[name] = "undecided" if not both.units else noninferior(
-            both.values, both.reference, Margin(margin, "high")).kind
+        found[name] = _verdict(matched(rates(by_task([r for r in results if r.arm == name])), theirs), margin)
     return found
+
+
+def _verdict(both: Matched, margin: float) -> str:
+    """Equal outcomes of a few tasks prove nothing, so yes and no have their own interval."""
+    if len(both.units) < FEW_TASKS:
+        return "undecided"
+    if not is_binary(both.values, both.reference):
+        return noninferior(both.values, both.reference, Margin(margin, "high")).kind
+    span = paired_share_interval(both.values, both.reference, coverage=0.9)
+    return "non-inferior" if span.low >= -margin else "inferior" if span.high < -margin else "undecided"
 
 
 def infra_words(results: Sequence[Result], names: Sequence[str]) -> list[str]:

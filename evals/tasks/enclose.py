@@ -39,6 +39,12 @@ def _call(name: str, *arguments: Any) -> None:
         raise OSError(code, f"{name}: {os.strerror(code)}", str(arguments[:2]))
 
 
+def _prctl(option: int, value: int) -> None:
+    """Linux's switches for a process; elsewhere there are none."""
+    if sys.platform.startswith("linux"):
+        _libc.prctl(option, value, 0, 0, 0)
+
+
 def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     _call("mount", source, target, kind, ctypes.c_ulong(flags), data)
 
@@ -111,7 +117,8 @@ def _limits(plan: dict[str, Any]) -> None:
                        (resource.RLIMIT_NOFILE, 256), (resource.RLIMIT_NPROC, plan["processes"])):
         hard = resource.getrlimit(kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
+        with suppress(*(() if plan["enclosed"] else (OSError, ValueError))):  # some systems lack one or the other
+            resource.setrlimit(kind, (most, most))
 
 
 def _command(plan: dict[str, Any]) -> None:
@@ -124,7 +131,7 @@ def _command(plan: dict[str, Any]) -> None:
         os.setgroups([])
         os.setresgid(plan["uid"], plan["uid"], plan["uid"])
         os.setresuid(plan["uid"], plan["uid"], plan["uid"])
-    _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
     os.execvpe(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606 - the very purpose
 
 
@@ -137,7 +144,7 @@ def _reap(child: int) -> int:
 
 
 def _first_process(plan: dict[str, Any]) -> int:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     _new_root(plan)
     child = os.fork()
     if child == 0:
@@ -164,7 +171,7 @@ def _own_namespaces(uid: int | None) -> None:
 def main() -> int:
     """Exit code of the command; 125 with a line on stderr where the enclosure could not be made."""
     plan = json.loads(Path(sys.argv[1]).read_bytes())
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         if not plan["enclosed"]:
             _command(plan)

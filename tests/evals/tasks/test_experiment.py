@@ -326,3 +326,23 @@ def test_a_stopped_run_is_listed_and_resumed(arguments: list[str], tasks: list[s
     assert [("unfinished", 1)] == [(r["state"], r["files_done"]) for r in json.loads(listed.stdout)["runs"]]
     assert 0 == resumed.returncode, resumed.stderr
     assert 3 == json.loads(resumed.stdout)["live"]["arms"][0]["solved"]
+
+
+def test_a_models_summary_that_keeps_the_rule_saves_the_task(arguments: list[str], tasks: list[str], tmp_path: Path,
+                                                             endpoint: Any, agent: Callable[..., Any]) -> None:
+    """With summaries by a model the same policy solves the task, and what they cost is part of the trial."""
+    def answer(body: dict[str, Any]) -> Any:
+        if "tools" in body:
+            return agent(body)
+        return {"text": "Goal: write <mango> after STEP 5 of 5.", "usage": (1000, 100)}
+
+    endpoint.default = answer
+    policy_name = "decode-adr18:scope=before-step,at=0.25,tail_tokens=2500"
+    summary = _run(tasks[0], "-p", policy_name, "--out", str(tmp_path / "run"), *arguments, "--summariser", "llm:tiny")
+    [trial] = summary["live"]["trials"]
+    written = [r for r in endpoint.requests if "tools" not in r]
+
+    assert "pass" == trial["value"]
+    assert 1 <= len(written) == trial["compactions"]
+    agents = (trial["input_tokens"] + 2 * trial["output_tokens"]) / 1e6
+    assert trial["cost_usd"] == pytest.approx(agents + len(written) * (1000 + 2 * 100) / 1e6)

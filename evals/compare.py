@@ -59,6 +59,8 @@ class Comparison:
     """How the command line would make this comparison again: kept while the run is unfinished."""
     endpoint: Models | None = None
     """Where summaries are written, and within which limits; None: no model is asked."""
+    extra: Mapping[tuple[str, int, str], tuple[Measurement, ...]] = field(default_factory=dict)
+    """Measurements that were made elsewhere, such as by asking a model: by file, session of the file, and policy."""
     remarks: tuple[str, ...] = ()
     """What is to be said about the choice of files; part of the warnings."""
     outcomes: OutcomeTable | None = None
@@ -105,7 +107,14 @@ def _collected(job: Comparison, done: Callable[[FileResult], None], kept: Unfini
     if not found.rows:
         reasons = "; ".join(f"{r.path}: {r.unreadable}" for r in found.unreadable[:3])
         raise ReadError("input", f"no session could be read. {reasons}" if reasons else "no session files found")
+    if job.extra:
+        found.rows = [replace(row, trials=tuple(_with_extra(job, row, t) for t in row.trials)) for row in found.rows]
     return found
+
+
+def _with_extra(job: Comparison, row: SessionRow, trial: TrialRow) -> TrialRow:
+    more = job.extra.get((row.path, row.position, trial.policy), ())
+    return replace(trial, measurements=(*trial.measurements, *more)) if more else trial
 
 
 def identity(job: Comparison) -> str:

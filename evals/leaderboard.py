@@ -73,16 +73,27 @@ OUTCOMES = (
 """What agents that really ran are measured by; the unit is the task."""
 SHARES = frozenset(("run_ended", "pass_at_1", "pass_hat_k", "pass_at_k"))
 """Metrics that are yes or no for each unit, or a mean of such."""
-TITLED = (*OUTCOMES, *HEADLINES)
+WITH_MODEL = (
+    Headline("next_action_agreement", "next actions as recorded, by a model", "high"),
+    Headline("next_action_drop", "next actions lost against the whole history", "low"),
+    Headline("probe_recall", "questions answered from the view", "high"),
+    Headline("probe_loss", "questions lost against the whole history", "low"),
+    Headline("likelihood_shift", "recorded actions less likely, nats a token", "low"),
+    Headline("summary_faithfulness", "claims of summaries that the record supports", "high"),
+    Headline("summary_grounding", "what the next actions needed, in summaries", "high"),
+)
+"""What a model was asked about recorded views (level L2); a run without it has no rows of theirs."""
+TITLED = (*OUTCOMES, *HEADLINES, *WITH_MODEL)
 """Every headline of any kind of run, in the order in which they are shown."""
 LOSSES = frozenset(h.metric for h in HEADLINES[-6:])
 """Those that are measured only where losses are; a run without them has no rows of theirs."""
 
 
 def measured(data: Table) -> list[Headline]:
-    """The headlines of a run: those of losses only where some trial has one."""
+    """The headlines of a run: those of losses and of a model only where some trial has one."""
     found = {m for rows in data.values() for trial in rows.values() for m in trial}
-    return [h for h in HEADLINES if h.metric not in LOSSES or h.metric in found]
+    optional = LOSSES | {h.metric for h in WITH_MODEL}
+    return [h for h in (*HEADLINES, *WITH_MODEL) if h.metric not in optional or h.metric in found]
 
 
 def values(row: TrialRow) -> Mapping[str, float | None]:

@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "detect": ("replay.commands.detect:detect", "Say what each file is and what was odd about it."),
     "show": ("replay.commands.show:show", "Show the steps of a session, or the exact view of one."),
     "compare": ("evals.commands.compare:compare", "Replay sessions under several policies and rank them."),
+    "agree": ("evals.commands.agree:agree", "Would a model act as recorded? Asked from each policy's views."),
     "sweep": ("evals.commands.sweep:sweep", "Try a policy's settings on many sessions and choose with care."),
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
     "run": ("evals.commands.run:run", "Carry out tasks live under several policies, with a model."),

@@ -107,6 +107,11 @@ def need(models: Models, role: Literal["answerer", "summariser", "judge"], optio
     return name
 
 
+def with_role(models: Models, role: Literal["answerer", "judge"], given: str | None, option: str) -> str:
+    """The model that an option names, else that of the role. Raises ConfigError where there is neither."""
+    return given or need(models, role, option)
+
+
 def for_summariser(models: Models, name: str) -> Models:
     """With the summariser that `llm:<model>` names; `llm:` alone takes that of the `[model]` section."""
     chosen = name.removeprefix("llm:") or models.summariser

@@ -8,50 +8,6 @@ from typing import Any
 
 import pytest
 
-from evals.model.config import Models
-from replay.cli import main
-
-
-def chat(path: Path, rounds: int, size: int = 400) -> Path:
-    """A session in OpenAI's chat format: one prompt and one tool call a round."""
-    lines: list[dict[str, Any]] = []
-    for n in range(rounds):
-        call = {"name": "read", "arguments": json.dumps({"path": f"src/{path.stem}{n}.py"})}
-        lines.append({"role": "user", "content": f"Please look at file {n}."})
-        lines.append({"role": "assistant", "content": "",
-                      "tool_calls": [{"id": f"c{n}", "type": "function", "function": call}]})
-        lines.append({"role": "tool", "tool_call_id": f"c{n}", "content": f"line {n} " * size})
-        lines.append({"role": "assistant", "content": f"File {n} is fine."})
-    path.write_text("\n".join(json.dumps(line) for line in lines) + "\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def sessions(tmp_path: Path) -> Path:
-    """Two sessions that outgrow a window of 8,000 tokens several times."""
-    folder = tmp_path / "sessions"
-    folder.mkdir()
-    for n in range(2):
-        chat(folder / f"s{n}.jsonl", 16 + n)
-    return folder
-
-
-@pytest.fixture
-def models_file(models: Models, tmp_path: Path) -> Path:
-    """The fixture's endpoint as a user's file."""
-    file = tmp_path / "models.toml"
-    file.write_text(f'[model]\nbase_url = "{models.base_url}"\ncache = "{models.cache}"\nsummariser = "tiny"\n'
-                    "backoff = 0.001\nprice_input = 1\nprice_output = 2\n", encoding="utf-8")
-    return file
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, dict[str, Any], str]:
-    """Exit code, document on stdout (empty where there is none) and text on stderr."""
-    with pytest.raises(SystemExit) as stopped:
-        main([str(a) for a in arguments])
-    out = capsys.readouterr()
-    return int(stopped.value.code or 0), json.loads(out.out or "{}"), out.err
-
 
 def call(sessions: Path, models_file: Path, *more: str | Path) -> list[str | Path]:
     return ["compare", sessions, "-p", "full-history", "-p", "codex", "--window", "8000", "--summariser",
@@ -59,11 +15,11 @@ def call(sessions: Path, models_file: Path, *more: str | Path) -> list[str | Pat
 
 
 def test_summaries_are_written_once_and_kept_in_the_run(sessions: Path, models_file: Path, endpoint: Any,
-                                                        tmp_path: Path, capsys: Any) -> None:
+                                                        tmp_path: Path, run: Any) -> None:
     """The run holds each summary with its request; a second run makes no request and gives the same trials."""
-    code, first, _ = run(capsys, *call(sessions, models_file, "--out", tmp_path / "a"))
+    code, first, _ = run(*call(sessions, models_file, "--out", tmp_path / "a"))
     asked = len(endpoint.requests)
-    _, second, _ = run(capsys, *call(sessions, models_file, "--out", tmp_path / "b"))
+    _, second, _ = run(*call(sessions, models_file, "--out", tmp_path / "b"))
     kept = [json.loads(line) for line in (tmp_path / "a" / "summaries.jsonl").read_text().splitlines()]
 
     assert 0 == code
@@ -78,9 +34,9 @@ def test_summaries_are_written_once_and_kept_in_the_run(sessions: Path, models_f
 
 
 def test_the_sections_are_those_of_the_imitated_harness(sessions: Path, models_file: Path, endpoint: Any,
-                                                        capsys: Any) -> None:
+                                                        run: Any) -> None:
     """Each preset asks for its own sections; a later summary is given the earlier one."""
-    run(capsys, *call(sessions, models_file, "-p", "claude-code", "-p", "mycodeagent"))
+    run(*call(sessions, models_file, "-p", "claude-code", "-p", "mycodeagent"))
     prompts = [r["messages"][-1]["content"] for r in endpoint.requests]
 
     assert any("## Critical data" in p for p in prompts)
@@ -89,10 +45,10 @@ def test_the_sections_are_those_of_the_imitated_harness(sessions: Path, models_f
 
 
 def test_what_the_model_does_not_write_is_a_failed_trial_with_its_reason(sessions: Path, models_file: Path, endpoint: Any,
-                                                                          capsys: Any) -> None:
+                                                                          run: Any) -> None:
     """A refusal fails the trials that needed the summary, not the run."""
     endpoint.default = lambda _: {"refusal": "I would rather not."}
-    code, summary, _ = run(capsys, *call(sessions, models_file))
+    code, summary, _ = run(*call(sessions, models_file))
     failed = [t for t in summary["trials"] if not t["ok"]]
 
     assert 0 == code
@@ -101,38 +57,38 @@ def test_what_the_model_does_not_write_is_a_failed_trial_with_its_reason(session
     assert any("I would rather not." in w for w in summary["warnings"])
 
 
-def test_too_long_inputs_are_made_shorter(sessions: Path, models_file: Path, endpoint: Any, capsys: Any) -> None:
+def test_too_long_inputs_are_made_shorter(sessions: Path, models_file: Path, endpoint: Any, run: Any) -> None:
     """When the endpoint says that an input is too long, a shorter one is sent."""
     endpoint.default = lambda body: ({"status": 400, "code": "context_length_exceeded"}
                                      if len(body["messages"][-1]["content"]) > 9_000 else "Short.")
-    _, summary, _ = run(capsys, *call(sessions, models_file))
+    _, summary, _ = run(*call(sessions, models_file))
 
     assert all(t["ok"] for t in summary["trials"])
     assert any("characters left out" in r["messages"][-1]["content"] for r in endpoint.requests)
 
 
-def test_offline_asks_nothing(sessions: Path, models_file: Path, endpoint: Any, capsys: Any) -> None:
+def test_offline_asks_nothing(sessions: Path, models_file: Path, endpoint: Any, run: Any) -> None:
     """Without kept answers --offline gives failed trials and no request."""
-    _, summary, _ = run(capsys, *call(sessions, models_file, "--offline"))
+    _, summary, _ = run(*call(sessions, models_file, "--offline"))
 
     assert [] == endpoint.requests
     assert {"codex"} == {t["policy"] for t in summary["trials"] if not t["ok"]}
 
 
-def test_a_budget_that_cannot_be_enough_sends_nothing(sessions: Path, models_file: Path, endpoint: Any, capsys: Any) -> None:
+def test_a_budget_that_cannot_be_enough_sends_nothing(sessions: Path, models_file: Path, endpoint: Any, run: Any) -> None:
     """The estimate comes first, and its refusal is one line."""
-    code, _, said = run(capsys, *call(sessions, models_file, "--budget-usd", "0.000001"))
+    code, _, said = run(*call(sessions, models_file, "--budget-usd", "0.000001"))
 
     assert (2, []) == (code, endpoint.requests)
     assert "--budget-usd" in said
 
 
-def test_redact_replaces_secrets_before_they_are_sent(sessions: Path, models_file: Path, endpoint: Any, capsys: Any) -> None:
+def test_redact_replaces_secrets_before_they_are_sent(sessions: Path, models_file: Path, endpoint: Any, run: Any) -> None:
     """A key in the session reaches neither the endpoint nor the kept answers."""
     secret = "sk-ant-abcdefghijklmnop1234567890"
     file = sessions / "s0.jsonl"
     file.write_text(file.read_text().replace("Please look at file 0.", f"My key is {secret}."), encoding="utf-8")
-    run(capsys, *call(sessions, models_file, "--redact"))
+    run(*call(sessions, models_file, "--redact"))
 
     assert endpoint.requests
     assert secret not in json.dumps(endpoint.requests)

@@ -10,11 +10,14 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from evals.tasks.watch import Ended, Watch
 from replay.errors import ConfigError
@@ -23,7 +26,9 @@ STORED, WORKING = ".py.txt", ".py"
 """Python sources under `datasets` carry a second suffix; a copy drops it."""
 _SCRIPT = Path(__file__).with_name("enclose.py")
 _TOOLBOX = Path(__file__).with_name("toolbox.py")
-NO_ENCLOSURE = 125
+_PREFIX = "rewindow-trial-"
+STALE_SECONDS = 120.0
+"""A folder younger than this may belong to a process that is about to hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +166,32 @@ def workspace(limits: Limits | None = None, *, enclosed: bool = True, name: str 
     if enclosed and not can_enclose():
         raise ConfigError("workspace", "", "this system allows no enclosure for commands (Linux namespaces); "
                           "--unconfined runs them with your own rights over your files and your network")
-    base = Path(tempfile.mkdtemp(prefix="rewindow-trial-"))
+    remove_stale()
+    base = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        yield Workspace(base, limits or Limits(), enclosed=enclosed, name=name)
+        with _held(base):
+            yield Workspace(base, limits or Limits(), enclosed=enclosed, name=name)
     finally:
         remove(base)
+
+
+@contextmanager
+def _held(base: Path) -> Iterator[None]:
+    """Hold a folder: the lock is the system's, so it ends with the process that holds it, however that ends."""
+    with FileLock(base / "lock", timeout=0):
+        yield
+
+
+def remove_stale(older_than: float = STALE_SECONDS) -> None:
+    """Remove what killed processes of this user left: folders that nobody holds any more."""
+    for base in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError, Timeout):
+            found = base.lstat()
+            mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+            if mine and time.time() - found.st_mtime > older_than:
+                with _held(base):
+                    pass
+                remove(base)
 
 
 def remove(folder: Path) -> None:
@@ -197,7 +223,7 @@ def can_enclose() -> bool:
     """Whether commands can be enclosed here; found out by trying."""
     if not sys.platform.startswith("linux"):
         return False
-    base = Path(tempfile.mkdtemp(prefix="rewindow-trial-"))
+    base = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         tried = Workspace(base, Limits(seconds=20), enclosed=True).run(["/bin/sh", "-c", "echo enclosed"])
         return (tried.code, tried.output.strip()) == (0, "enclosed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from evals.tasks.workspace import Limits, Workspace, can_enclose, containment, workspace
+from evals.tasks.workspace import Limits, Workspace, can_enclose, containment, remove_stale, workspace
 
 SMALL = Limits(seconds=10, output_bytes=10_000, processes=24, file_mb=2, disk_mb=4, memory_mb=512, scratch_mb=2)
 
@@ -148,6 +149,24 @@ def test_a_killed_caller_leaves_no_process(tmp_path: Path) -> None:
         time.sleep(0.1)
 
     assert [] == left
+
+
+def test_what_a_killed_caller_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of a process that was killed goes when the next one begins; one that is held stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = "from evals.tasks.workspace import *\nimport time\nwith workspace():\n    print('in', flush=True)\n    time.sleep(60)\n"
+    caller = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ | {"TMPDIR": str(tmp_path)})
+    assert caller.stdout is not None
+    caller.stdout.readline()
+    with workspace(SMALL) as held:
+        remove_stale(0)
+        assert 2 == len(list(tmp_path.glob("rewindow-trial-*")))
+        caller.kill()
+        caller.wait()
+        caller.stdout.close()
+        remove_stale(0)
+
+        assert [held.base] == list(tmp_path.glob("rewindow-trial-*"))
 
 
 def _sleepers() -> list[str]:

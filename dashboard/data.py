@@ -13,6 +13,7 @@ import streamlit as st
 
 from dashboard.launch import RUNS_VARIABLE
 from evals import board, browse, compaction_cards, opening, selection, series
+from evals.metrics.retention import losses
 from evals.selection import Selection
 
 
@@ -160,6 +161,11 @@ def open_session(run: StoredRun, session: str) -> browse.OpenSession:
 def compactions(run: StoredRun, session: str, policy: str) -> list[compaction_cards.Card]:
     """Every change of a lane's window."""
     return compaction_cards.cards(open_session(run, session), policy)
+
+
+def losses_at(run: StoredRun, session: str, policy: str, step: int) -> list[str]:
+    """The texts of what a lane had lost when a step needed it, heaviest first."""
+    return [loss.text for loss in losses(open_session(run, session).followed(policy)) if loss.step == step]
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

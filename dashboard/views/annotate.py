@@ -11,6 +11,7 @@ from dashboard import data, widgets
 from dashboard.data import StoredRun
 from evals.annotations import MARKS, MOST_NOTE, Annotation, annotate, annotations_of, as_csv, as_jsonl, chosen, withdraw
 from evals.markup import escaped
+from replay.commands.output import literal
 from replay.policy.load import RECORDED
 
 _LEAD = ("Stored beside the run in annotations.jsonl. Judges are calibrated against these marks; nothing is sent "
@@ -53,7 +54,7 @@ def _form(run: StoredRun, session: str, policy: str, step: int) -> None:
         with left:
             mark = st.radio("Mark", MARKS, horizontal=True, key="mark_given")
         with right:
-            loss = st.selectbox("Of", [_WHOLE_STEP, *lost], key="loss_given", format_func=widgets.literal)
+            loss = st.selectbox("Of", [_WHOLE_STEP, *lost], key="loss_given", format_func=literal)
         note = st.text_area("Note", key="note_given", max_chars=MOST_NOTE, height=80)
         if st.form_submit_button("Keep it", type="primary"):
             annotate(run.folder, session=session, policy=policy, step=step, mark=mark, note=note.strip(),

@@ -31,7 +31,7 @@ def agree(paths: Sequence[str], model: str | None, swaps: Sequence[str], steps: 
     Agreement with the recorded action (tool, target, arguments) stands beside that of the whole history, the model's
     agreement with itself, and chance. A different action may be as good: read the differences.
     """
-    return run_study(paths, lambda models: _studies(models, model, swaps, steps, seed), **options)
+    return run_study(paths, lambda models, _: _studies(models, model, swaps, steps, seed), **options)
 
 
 def _studies(models: Models, model: str | None, swaps: Sequence[str], steps: int, seed: int) -> list[Study]:

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from evals.compare import Comparison
     from evals.model.config import Models
     from evals.model.study import Asked, Findings, Study
+    from evals.trial import Settings
 
 ANSWERS = "answers.jsonl"
 More = Callable[["Findings"], Mapping[str, Any]]
 
 
-def run_study(paths: Sequence[str], choose: Callable[[Models], Sequence[Study]], *, as_json: bool,
+def run_study(paths: Sequence[str], choose: Callable[[Models, Settings], Sequence[Study]], *, as_json: bool,
               html: Path | None, out: str | Path | None, more: More = lambda _: {}, **options: Any) -> int:
     """Compare as `compare` does and ask what the chosen studies ask. `more`: what else the summary is to say."""
     from evals.commands.prepare import comparison, endpoint_models
@@ -30,7 +31,7 @@ def run_study(paths: Sequence[str], choose: Callable[[Models], Sequence[Study]],
 
     given = with_endpoint(options)
     job, endpoint = comparison(paths, **given), endpoint_models(given["endpoint"])
-    studies = choose(endpoint)
+    studies = choose(endpoint, job.settings)
     summary = stored(out, lambda folder: _made(job, endpoint, studies, folder, str(out) if out else None, more))
     if html:
         from evals.html import write_html

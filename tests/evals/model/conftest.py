@@ -19,7 +19,7 @@ def chat(path: Path, rounds: int, size: int = 400) -> Path:
     for n in range(rounds):
         call = {"name": "read", "arguments": json.dumps({"path": f"src/{path.stem}_{n}.py"})}
         lines.append({"role": "user", "content": f"Please look at file {n} with ticket {4100 + n}."})
-        lines.append({"role": "assistant", "content": f"I decided to read src/{path.stem}_{n}.py first.",
+        lines.append({"role": "assistant", "content": f"I decided in round {n} to read src/{path.stem}_{n}.py first.",
                       "tool_calls": [{"id": f"c{n}", "type": "function", "function": call}]})
         lines.append({"role": "tool", "tool_call_id": f"c{n}", "content": f"line {n} " * size})
         lines.append({"role": "assistant", "content": f"File {n} is fine. Next I will run check {7200 + n}."})

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "compare": ("evals.commands.compare:compare", "Replay sessions under several policies and rank them."),
     "agree": ("evals.commands.agree:agree", "Would a model act as recorded? Asked from each policy's views."),
     "probe": ("evals.commands.probe:probe", "Does a model still know what was dropped? Asked from each view."),
+    "judge": ("evals.commands.judge:judge", "A model judges summaries, and people's labels judge the model."),
     "sweep": ("evals.commands.sweep:sweep", "Try a policy's settings on many sessions and choose with care."),
     "report": ("evals.commands.report:report", "Tables and charts of a stored run."),
     "run": ("evals.commands.run:run", "Carry out tasks live under several policies, with a model."),

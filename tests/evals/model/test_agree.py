@@ -100,3 +100,16 @@ def test_similarity_is_of_tool_target_and_arguments() -> None:
 
     assert (1 + 1 + 2 / 3) / 3 == pytest.approx(similarity(one, two))
     assert 0 == similarity(("bash", {"command": "ls"}), ("read", {"path": "a"}))
+
+
+def test_the_likelihood_of_recorded_actions_shifts(sessions: Path, models_file: Path, endpoint: Any, run: Any) -> None:
+    """-1 nat a token behind the whole history and -3 behind a summary is a shift of 2; without log-probabilities a reason."""
+    endpoint.default = lambda body: ({"logprob": -3.0 if "summary" in body["prompt"].lower() else -1.0}
+                                     if "prompt" in body else "no idea")
+    _, summary, _ = run(*call(sessions, models_file, "--likelihood"))
+    endpoint.default = lambda body: {"logprobs": False} if "prompt" in body else "no idea"
+    _, without, _ = run(*call(sessions, models_file, "--likelihood", "--model", "other"))
+
+    assert [0.0, 0.0] == measured(summary, "full-history", "likelihood_shift")
+    assert all(0 < value <= 2 for value in measured(summary, "codex", "likelihood_shift"))
+    assert [None, None] == measured(without, "codex", "likelihood_shift")

@@ -17,7 +17,7 @@ SYSTEM = f"You judge the working memory of a coding agent. {QUOTED} Answer with 
 FAITHFUL = ("Split the summary into atomic claims. For each say whether the record states it. "
             'Answer {"claims": [{"claim": text, "supported": true or false}]}.')
 GROUNDED = ("These are the actions that the agent took next. List what each needed to know from before (files, "
-            "commands, values, decisions) and say of each whether the summary supports it, contradicts it, or misses it. "
+            "commands, values, decisions) and say of each whether the summary supports, contradicts or misses it. "
             'Answer {"needs": [{"need": text, "verdict": "supported" or "contradicted" or "missing"}]}.')
 BETTER = ("Which of the two summaries would serve an agent better that takes these next actions? "
           'Answer {"better": "A" or "B" or "tie"}.')

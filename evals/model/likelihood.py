@@ -1,6 +1,6 @@
 """Teacher-forced likelihood shift: how much less likely a recorded action is behind a policy's view.
 
-By the model's own log-probabilities of a prompt; needs an endpoint that echoes it with them (completions, such as vLLM's).
+By the model's own log-probabilities of a prompt; needs an endpoint that echoes it with them, such as vLLM's.
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from dashboard.launch import RUNS_VARIABLE
-from evals import board, browse, compaction_cards, opening, selection, series
+from evals import board, browse, compaction_cards, opening, regressions, selection, series
 from evals.metrics.retention import losses
 from evals.selection import Selection
+from evals.sweep import surface
 
 
 def runs() -> dict[str, Path]:
@@ -71,6 +72,43 @@ def _part(run: StoredRun, asked: Selection) -> dict[str, Any]:
     pairs_of = {metric: board.pair_rows(made, metric) for metric in {r["metric"] for r in made["pairs"]}}
     return {"board": board.board(made), "advice": board.advice(made), "rows": made["leaderboard"], "pairs": pairs_of,
             "count": len(sessions)}
+
+
+def sweep(run: StoredRun, seconds: float) -> tuple[surface.Surface | None] | None:
+    """The sweep of a run, in a tuple that is there once it is worked out beside the page."""
+    found: tuple[surface.Surface | None] | None = opening.result(("sweep", run), partial(_sweep, run), seconds)
+    return found
+
+
+def _sweep(run: StoredRun) -> tuple[surface.Surface | None]:
+    return (surface.surface(run.folder, browse.light_summary_of(run.folder)),)
+
+
+def runs_beside(run: StoredRun) -> dict[str, Path]:
+    """Other runs to choose from: those offered, and those in the same folder as this one."""
+    here = run.folder.resolve()
+    found = {name: folder for name, folder in runs().items() if folder.resolve() != here}
+    known = {here, *(f.resolve() for f in found.values())}
+    return found | {str(f): f for f in browse.find_runs(run.folder.parent) if f.resolve() not in known}
+
+
+def name_of(run: StoredRun) -> str:
+    """What the address calls a run; one that is not among those offered is called by its folder."""
+    here = run.folder.resolve()
+    return next((name for name, folder in runs().items() if folder.resolve() == here), str(run.folder))
+
+
+def check_alike(first: StoredRun, second: StoredRun) -> None:
+    """Raises ConfigError where two runs are not of the same sessions under the same settings."""
+    regressions.check_alike(first.folder, second.folder)
+
+
+def regression(first: StoredRun, second: StoredRun, ours: str, theirs: str,
+               seconds: float) -> regressions.Regression | None:
+    """What changed from one run to another; None while it is worked out beside the page."""
+    work = partial(regressions.regression, first.folder, second.folder, ours, theirs)
+    found: regressions.Regression | None = opening.result(("regression", first, second, ours, theirs), work, seconds)
+    return found
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading the session's steps …")

@@ -77,7 +77,7 @@ def _policies(first: StoredRun, second: StoredRun) -> tuple[str, str] | None:
 def _show(found: Regression, first: StoredRun, second: StoredRun, pair: tuple[str, str]) -> None:
     _verdict(found)
     if found.settings:
-        with st.expander(f"{len(found.settings):,} differences of the two policies' settings", expanded=True):
+        with st.expander(f"Differences of the two policies' settings: {len(found.settings):,}", expanded=True):
             widgets.bullets(found.settings)
     widgets.heading("What changed, and by how much", _CHANGES)
     widgets.put(widgets.table([joined(c) for c in METRIC_COLUMNS], [[joined(c.title), *map(escaped, c.words)]

@@ -59,7 +59,8 @@ def say_bill(bill: Bill, stopped: str | None) -> None:
     click.echo(f"model: {bill.requests:,} requests, {kept:,} answers kept, {money(bill.usd)}", err=True)
     if stopped:
         why = "the ceiling of --budget-usd was reached" if stopped == "budget" else "interrupted"
-        click.echo(f"{why}; what was answered is kept, and the same command goes on from there", err=True)
+        click.echo(f"{why}; what was answered is kept: the same command, with another --out, asks only the rest",
+                   err=True)
 
 
 @contextmanager

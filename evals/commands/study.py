@@ -48,7 +48,7 @@ def _made(job: Comparison, endpoint: Models, studies: Sequence[Study], folder: P
     from evals.model.study import answer, prepare
     from evals.model.written import load
 
-    _summarise(job)
+    written = _summarise(job)
     loaded = load(job.files, job.settings.reader, job.settings.tokenizer)
     asked = prepare(loaded, job.policies, job.settings, studies)
     with spending("questions") as bar:
@@ -59,20 +59,20 @@ def _made(job: Comparison, endpoint: Models, studies: Sequence[Study], folder: P
     remarks = (*job.remarks, *_remarks(found, client.stopped))
     summary = with_progress(replace(job, extra=found.measured, remarks=remarks), folder, place)
     summary["studies"] = {"bill": client.bill.to_json(), "stopped": client.stopped, "settings": endpoint.to_json(),
-                          **more(found)}
+                          "summaries_bill": written, **more(found)}
     if folder is not None:
         keep_lines(folder / ANSWERS, found.rows)
         keep_lines(folder / "studies.jsonl", [summary["studies"]])
     return summary
 
 
-def _summarise(job: Comparison) -> None:
-    """Have the summaries written before views are made of them; the comparison then finds them kept."""
+def _summarise(job: Comparison) -> dict[str, Any] | None:
+    """Have the summaries written before views are made of them, and give their bill; the comparison finds them kept."""
     if job.endpoint is None:
-        return
+        return None
     from evals.commands.summaries import write_summaries
 
-    write_summaries(job, job.endpoint)
+    return write_summaries(job, job.endpoint)[2].bill.to_json()
 
 
 def _asks(asked: Sequence[Asked]) -> list[Any]:

@@ -38,6 +38,19 @@ def sessions(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def many(tmp_path: Path) -> Callable[[int], Path]:
+    """Makes a folder with so many sessions."""
+    def make(count: int) -> Path:
+        folder = tmp_path / "many"
+        folder.mkdir()
+        for n in range(count):
+            chat(folder / f"s{n}.jsonl", 26)
+        return folder
+
+    return make
+
+
+@pytest.fixture
 def models_file(models: Models, tmp_path: Path) -> Path:
     """The fixture's endpoint as a user's file."""
     file = tmp_path / "models.toml"

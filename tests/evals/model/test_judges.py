@@ -100,3 +100,14 @@ def test_agreement_with_people_is_beyond_chance() -> None:
 
     assert (0.8 - 0.48) / 0.52 == pytest.approx(found.kappa)
     assert (1.0, 2 / 3) == (found.sensitivity, pytest.approx(found.specificity))
+
+
+def test_summaries_that_are_judged_are_on_the_bill(sessions: Path, models_file: Path, endpoint: Any, run: Any) -> None:
+    """The model that writes and the model that judges are billed apart, together for every request."""
+    endpoint.default = judge("tie")
+    _, summary, _ = run(*call(sessions, models_file, "--summariser", "llm:writer"))
+    bills = [summary["studies"][name]["requests"] for name in ("bill", "summaries_bill")]
+
+    assert len(endpoint.requests) == sum(bills)
+    assert all(bills)
+    assert {"writer", "tiny"} == {r["model"] for r in endpoint.requests}

@@ -16,6 +16,8 @@ from evals import board, browse, compaction_cards, opening, regressions, selecti
 from evals.metrics.retention import losses
 from evals.selection import Selection
 from evals.sweep import surface
+from replay.find import find
+from replay.importing import import_files
 
 
 def runs() -> dict[str, Path]:
@@ -24,6 +26,21 @@ def runs() -> dict[str, Path]:
     folders = [Path(p) for p in json.loads(given)] if given else browse.find_runs(Path("runs"))
     names = [folder.name for folder in folders]
     return {f.name if names.count(f.name) == 1 else str(f): f for f in folders}
+
+
+def add_run(folder: Path) -> None:
+    """Let a run that was made here be chosen, where the runs to choose from were named."""
+    given = os.environ.get(RUNS_VARIABLE)
+    if given and str(folder) not in json.loads(given):
+        os.environ[RUNS_VARIABLE] = json.dumps([str(folder), *json.loads(given)])
+
+
+@st.cache_data(max_entries=8, ttl=60, show_spinner="Reading the sessions …")
+def import_report(place: str) -> dict[str, Any]:
+    """What the files of a place are. Raises ReadError for what does not exist."""
+    found = find([place])
+    made = import_files(found)
+    return {"sessions": made.sessions, "skipped": made.skipped, "unreadable": made.unreadable, "files": len(found)}
 
 
 class StoredRun(NamedTuple):

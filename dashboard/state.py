@@ -12,13 +12,13 @@ import streamlit as st
 
 KEYS = ("run", "session", "step", "a", "b", "p", "metric", "show", "at", "scale", "raw", "shape",
         "harness", "length", "outcome", "cols", "x", "y", "q", "regex", "tool", "path", "m", "policy", "c1", "c2",
-        "mark", "words", "losses", "sx", "sy", "with", "folder", "ours", "theirs")
+        "mark", "words", "losses", "place", "sx", "sy", "with", "folder", "ours", "theirs")
 """Query parameters: run, session, step, the two policies compared, the policies drawn, the headline metric,
 what is shown of the two views, the first of the rows shown, the scale of the curve, whose raw JSON is shown and in
 which shape; the sessions compared, the measurements shown, the axes of the scatter; the words, tool and path searched
 for, the message looked at; the policy whose compactions are shown and which two of them; the marks and words of
 annotations, and whether losses are listed; the parameters of a sweep on the axes; the run compared with, by its name
-or its folder, and the policy looked at in either run."""
+or its folder, and the policy looked at in either run; what is imported."""
 
 _PAGE, _KEPT = "page", "kept"
 

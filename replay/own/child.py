@@ -106,6 +106,7 @@ class Child:
 
     def ask(self, value: dict[str, Any], step: int) -> Any:
         """Send a line and wait for its answer. Raises OwnCodeError where none comes in time or it is no JSON."""
+        self._refuse_unasked(step)
         self.tell(value)
         try:
             line = self._answers.get(timeout=self._timeout)
@@ -122,6 +123,15 @@ class Child:
         except orjson.JSONDecodeError as error:
             self.close()
             raise OwnCodeError(f"{self._name}: step {step}: its answer is no JSON ({error}): {line[:120]!r}") from error
+
+    def _refuse_unasked(self, step: int) -> None:
+        """A line that nobody asked for would be taken for this step's answer, and each later one be a step late."""
+        with suppress(Empty):
+            line = self._answers.get_nowait()
+            if line:
+                self.close()
+                raise OwnCodeError(f"{self._name}: step {step}: a line that was not asked for: {line[:120]!r}")
+            self._answers.put(line)  # it has ended: that is told where its answer is waited for
 
     def close(self) -> None:
         """End it."""

@@ -97,11 +97,11 @@ def test_the_step_stands_in_the_text(golden: Path) -> None:
     assert f"{LONG_ID}, step 88: the view differs" in done.stdout
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_unchanged_views_pass_with_equal_reports(golden: Path, jobs: int, tmp_path: Path) -> None:
-    """In whatever order the files come and on however many cores, every report is byte for byte the same."""
+def test_unchanged_views_pass_with_equal_reports(golden: Path, tmp_path: Path) -> None:
+    """20 times out of 20, in whatever order and on however many cores, every report is byte for byte the same."""
     seen = set()
-    for round_ in range(10 if jobs == 1 else 2):
+    for round_ in range(20):
+        jobs = 2 if round_ % 4 == 3 else 1
         paths = sample_paths()
         random.Random(round_).shuffle(paths)
         reports = [tmp_path / name for name in ("junit.xml", "summary.md")]

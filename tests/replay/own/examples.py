@@ -27,6 +27,14 @@ def newest(messages: list[Native], state: Native) -> list[Native]:
     return messages[next((i for i in starts if i >= len(messages) - 12), 0):]
 
 
+def newest_forty(messages: list[Native], state: Native) -> list[Native]:
+    """The newest forty messages, and the call of a result that would stand first."""
+    start = max(0, len(messages) - 40)
+    while messages[start]["role"] == "tool":
+        start -= 1
+    return messages[start:]
+
+
 def blanks_old_results(messages: list[Native], state: Native) -> list[Native]:
     """Results but for the newest three are blanked."""
     results = [i for i, m in enumerate(messages) if m["role"] == "tool"]

@@ -80,6 +80,17 @@ def test_dropped_messages_are_known() -> None:
     assert list(range(7)) == sorted(i for e in found.events for i in e.dropped)
 
 
+@pytest.mark.parametrize("path", sorted((SAMPLES / "pi").glob("*.jsonl")), ids=lambda p: p.stem)
+def test_a_sliding_window_is_its_preset(path: Path) -> None:
+    """A function that keeps the newest forty messages shows at every step what the preset `recent-n` shows."""
+    found = session(read(path)[0])
+    preset = found.replay(policy("recent-n"), WIDE)
+    own = found.replay(Policy(name="forty", own=PythonFunction(target=f"{HERE}:newest_forty")), WIDE)
+
+    assert prints(preset) == prints(own)
+    assert any(e.dropped for e in own.events)
+
+
 def test_changed_results_stand_for_their_messages() -> None:
     """A blanked result is that result in another form: nothing is dropped, and it is blanked once."""
     found = lane(talk(5), "blanks_old_results")

@@ -113,9 +113,19 @@ def test_misbehaviour_is_one_clear_line(body: str, words: str, tmp_path: Path) -
     """What the program did, at which step, and what it said last."""
     started = time.monotonic()
     with pytest.raises(OwnCodeError, match=words):
-        replayed(talk(2), program(tmp_path, body), 2.0)
+        replayed(talk(2), program(tmp_path, "sys.stdin.readline(); sys.stdin.readline(); " + body), 2.0)
 
     assert time.monotonic() - started < 30
+
+
+def test_a_line_too_many_is_refused(tmp_path: Path) -> None:
+    """A program that prints more than its answers would be a step late from then on: it is ended instead."""
+    command = program(tmp_path, "for line in sys.stdin:\n    q = json.loads(line)\n    if q['type'] != 'step': continue\n"
+                                "    print(json.dumps({'messages': q['messages']}) + '\\nDone with it.', flush=True)\n")
+    transcript = talk(60)
+
+    with pytest.raises(OwnCodeError, match=r"step \d+: (a line that was not asked for|its answer is no JSON).*Done with it"):
+        replayed(transcript, command)
 
 
 @pytest.mark.parametrize(("command", "words"), [

@@ -26,7 +26,8 @@ def page() -> None:
     """The whole page."""
     widgets.follow()
     st.title("Import", anchor=False)
-    st.caption("Everything stays on this machine. Dropped files are copied into a private folder and read from there.")
+    widgets.heading("Sessions of yours", "Everything stays on this machine. Dropped files are copied into a private "
+                    "folder and read from there.")
     left, right = st.columns(2)
     with left:
         folder = widgets.text("Folder, file or pattern on this machine", "place", "~/.claude/projects")

@@ -96,7 +96,7 @@ def _see(page: Any, text: str) -> None:
 def _at_step(page: Any, step: int) -> None:
     """Wait until the address and the page both are at a step."""
     page.wait_for_function(f"location.search.includes('step={step}') "
-                           f"&& document.querySelector('input[type=number]').value === '{step}'", timeout=PATIENCE)
+                           f"&& document.querySelector('input[type=number]')?.value === '{step}'", timeout=PATIENCE)
 
 
 def test_the_compare_page_shows_the_run(page: Any) -> None:

@@ -265,7 +265,9 @@ SETTINGS: dict[str, dict[str, object]] = {
     "threshold": {"at": 0.5, "comparison": ">"}, "placeholder": {"tools": ["Read"]},
     "elide-before-tail": {"cut": {"use": "tokens", "tail_tokens": 5}}, "report": {"fields": ["output"]},
     "larger": {"estimate": {"use": "estimate", "pending": True}}, "session-memory": {"chars": 9},
-    "characters": {"counts": ["text", "role"], "rounding": "floor-total"}}
+    "characters": {"counts": ["text", "role"], "rounding": "floor-total"},
+    "python": {"target": "mine:edit", "shape": "anthropic"}, "command": {"command": "node edit.js", "timeout": 5.0},
+    **{name: {"target": "mine:thing"} for name in ("langchain", "pydantic-ai", "context-engine")}}
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in PARTS.items() for name in names])

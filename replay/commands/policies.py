@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 import click
 
-from replay.commands.output import console, literal, print_json, table
+from replay.commands.output import console, literal, print_json
 from replay.commands.policies_verify import verify
 from replay.policy.explain import explain
-from replay.policy.load import policy, preset_names, spec
+from replay.policy.load import policy, spec
 from replay.policy.toml_text import policy_text
 
 
@@ -19,14 +21,19 @@ def policies() -> None:
 @policies.command("list", epilog="Example: rewindow policies list --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def list_presets(as_json: bool) -> None:
-    """List the presets with the harness and version they imitate."""
-    known = [policy(name) for name in preset_names()]
+    """List the presets with the harness and version they imitate, and how that was proved."""
+    from replay.policy.evidence import evidence
+
+    known = evidence()
     if as_json:
         print_json({"policies": [{"name": p.name, "harness": p.harness, "version": p.version, "proof": p.proof,
-                                  "summary": p.summary} for p in known]})
+                                  "summary": p.summary, "evidence": e.to_json()} for e in known for p in (e.preset,)]})
         return
-    rows = [(p.name, p.harness or "–", p.version or "–", p.proof, p.summary) for p in known]
-    console().print(table(("policy", "harness", "version", "proof", "what it does"), rows, left=5))
+    screen = console()
+    for found in known:
+        screen.print(literal(found.preset.name))
+        for line in (found.preset.summary, found.imitated()):
+            screen.print(literal(fill(line, screen.width, initial_indent="    ", subsequent_indent="    ")))
 
 
 @policies.command(epilog="Example: rewindow policies show mycodeagent")

@@ -15,7 +15,8 @@ from replay.errors import ReadError, RewindowError
 @click.command("verify", epilog="Example: rewindow policies verify ~/.pi/agent/sessions")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def verify(paths: tuple[str, ...], as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="Only the table of all presets and their stored proof.")
+def verify(paths: tuple[str, ...], as_json: bool, markdown: bool) -> None:
     """Compare presets with what harnesses really did.
 
     PATH: captures of what a harness sent, or sessions with recorded compactions. Without one: the stored verdicts
@@ -24,6 +25,12 @@ def verify(paths: tuple[str, ...], as_json: bool) -> None:
     from replay.policy.examples import run_examples
     from replay.policy.proofs import stored_proofs
 
+    if markdown:
+        from replay.policy.evidence import table_of_proofs
+
+        for line in table_of_proofs():
+            click.echo(line)
+        return
     failures, count = run_examples()
     captures, recorded = _judged([Path(p).expanduser() for p in paths])
     stored = stored_proofs()

@@ -87,8 +87,8 @@ class State(NamedTuple):
     """Length of the log at the last compaction."""
     compactions: int = 0
     reactive_used: int = 0
-    skipped: str = ""
-    """Why the last due change was not made; the same reason is not reported again at every step."""
+    skipped: frozenset[tuple[str, str]] = frozenset()
+    """Stages whose last due change was not made, and why; the same reason is not reported again at every step."""
     failures: int = 0
     """Compactions in a row that failed, as the stages' `accept` and `ineffective_below` say."""
     failed_at: float | None = None
@@ -223,10 +223,17 @@ def _run_stages(state: State, arrived: Arrived, setting: Setting, scopes: tuple[
             state = _said(state, decision, moment, events)
         last = decision if last is None or decision.fires else last
         if decision.fires:
+            known = len(events)
             state = _act(state, stage, decision, moment, setting, events)
-            if stage.excludes_later:
+            if stage.excludes_later or _is_enough(stage, events[known:]):
                 break
     return state, last
+
+
+def _is_enough(stage: Stage, made: list[Event]) -> bool:
+    """Whether a stage saved so much that no later one is needed."""
+    done = [(e.tokens_before or 0, e.tokens_after or 0) for e in made if e.kind in ("full", "micro")]
+    return bool(stage.enough) and any(before - after >= stage.enough * before for before, after in done)
 
 
 def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting: Setting,
@@ -244,17 +251,23 @@ def _act(state: State, stage: Stage, decision: Decision, moment: Moment, setting
     count = state.compactions + (1 if stage.cut else 0)
     checkpoint = moment.window.end if stage.cut else state.checkpoint
     return state._replace(window=done.window, told=state.told._replace(stale=True), compactions=count,
-                          checkpoint=checkpoint, skipped="", failures=_failures(state, stage, event))
+                          checkpoint=checkpoint, skipped=_still_skipped(state, stage),
+                          failures=_failures(state, stage, event))
 
 
 def _skipped(state: State, decision: Decision, reason: str, moment: Moment, events: list[Event],
              reactive: bool = False) -> State:
     """Report a due change that is not made; not again while the reason stays the same."""
-    why = f"{decision.stage}: {reason}"
-    if why == state.skipped and not reactive:
+    why = (decision.stage, reason)
+    if why in state.skipped and not reactive:
         return state
     events.append(Event.skipped(moment.step, decision, reason, reactive))
-    return state._replace(skipped=why)
+    return state._replace(skipped=frozenset(s for s in state.skipped if s[0] != decision.stage) | {why})
+
+
+def _still_skipped(state: State, stage: Stage) -> frozenset[tuple[str, str]]:
+    """What needs not be reported again after a stage acted: a cut changes what every stage finds."""
+    return frozenset() if stage.cut else frozenset(s for s in state.skipped if s[0] != stage.name)
 
 
 def _blocked(state: State, stage: Stage, decision: Decision, log: Log) -> Decision:

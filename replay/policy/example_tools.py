@@ -70,6 +70,12 @@ def decision(of: Stage, at: Moment) -> Decision:
     return of.trigger.decide(of.name, of.measure.tokens(at), at)
 
 
+def fires(preset: str, reported: int, window: int, number: int = 0) -> bool:
+    """Whether a stage of a preset fires behind a call that was reported with so many input tokens and one of output."""
+    at = moment(log_of(("u", 1), ("s", 1)), window, Told(input=reported, calls=1, run_input=reported, end=1))
+    return decision(stage(preset, number), at).fires
+
+
 def replay(transcript: Transcript, preset: str, window: int) -> Lane:
     """A preset's lane over a session; nothing is refused."""
     return Session(transcript, ByteCounter()).replay(policy(preset), Capacity(window=window), refusals={})

@@ -9,7 +9,7 @@ from typing import Any
 
 MODULES = ("replay.policy.examples_measure", "replay.policy.examples_cut", "replay.policy.examples_frameworks",
            "replay.policy.examples_levels", "replay.policy.examples_providers", "replay.policy.examples_condensers",
-           "replay.policy.examples_edges")
+           "replay.policy.examples_sources", "replay.policy.examples_edges")
 """Modules with a tuple `EXAMPLES`."""
 
 
@@ -19,6 +19,8 @@ class Example:
 
     number: int
     """Number of the distinguishing behaviour, from 1."""
+    presets: tuple[str, ...]
+    """Presets that it holds for or tells apart."""
     says: str
     """The behaviour in a sentence."""
     expected: Any

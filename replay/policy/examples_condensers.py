@@ -61,24 +61,37 @@ def _checkpoint() -> tuple[list[str], bool]:
 
 
 EXAMPLES = (
-    Example(number=15, says="of eight observations SWE-agent elides none with n = 5 and polling = 3, of nine the "
+    Example(number=15, presets=("swe-agent-last-n",),
+            says="of eight observations SWE-agent elides none with n = 5 and polling = 3, of nine the "
             "numbers 1 to 3", expected=[[], [1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3, 4, 5, 6]],
             found=lambda: [_strides(k) for k in (8, 9, 10, 11, 12)]),
-    Example(number=15, says="over 30 steps with polling 3 the front of the view changes a third as often",
+    Example(number=15, presets=("swe-agent-last-n",),
+            says="over 30 steps with polling 3 the front of the view changes a third as often",
             expected=(24, 8), found=lambda: (_changes(1), _changes(3))),
-    Example(number=10, says="OpenHands' window of five events holds two calls and three results: the first result of "
+    Example(number=10, presets=("openhands-masking",),
+            says="OpenHands' window of five events holds two calls and three results: the first result of "
             "four is masked", expected=[2], found=lambda: _masked()[:1] + _masked()[2:]),
-    Example(number=10, says="OpenHands' amortized forgetting keeps 50 of 101 events, and behind a result that would "
+    Example(number=10, presets=("openhands-amortized",),
+            says="OpenHands' amortized forgetting keeps 50 of 101 events, and behind a result that would "
             "stand alone", expected=(0, 51), found=lambda: _condensed("openhands-amortized", 0, 50)),
-    Example(number=2, says="OpenHands forgets beyond 100 events, not at 99 or 100", expected=[False, True],
+    Example(number=10, presets=("openhands-recent",),
+            says="OpenHands' recent events: of 101 the first and the newest 99, behind a result that would stand alone",
+            expected=[(0, "everything_fits"), (1, 3)],
+            found=lambda: [_condensed("openhands-recent", 0, n) for n in (49, 50)]),
+    Example(number=2, presets=("openhands-amortized",),
+            says="OpenHands forgets beyond 100 events, not at 99 or 100", expected=[False, True],
             found=lambda: [_fires("openhands-amortized", 0, n) for n in (49, 50)]),
-    Example(number=10, says="OpenHands' server keeps the first four events and the newest 55, both borders moved "
+    Example(number=10, presets=("openhands-pipeline",),
+            says="OpenHands' server keeps the first four events and the newest 55, both borders moved "
             "forward", expected=(5, 67), found=lambda: _condensed("openhands-pipeline", 1, 60)),
-    Example(number=10, says="OpenHands' conversation window keeps the prompt and half of 60 other events",
+    Example(number=10, presets=("openhands-pipeline",),
+            says="OpenHands' conversation window keeps the prompt and half of 60 other events",
             expected=(1, 31), found=lambda: _condensed("openhands-pipeline", 2, 30)),
-    Example(number=12, says="OpenCode's core path leaves one message of the user, with the newest messages as text",
+    Example(number=12, presets=("opencode-core",),
+            says="OpenCode's core path leaves one message of the user, with the newest messages as text",
             expected=(["user"], True), found=_checkpoint),
-    Example(number=9, says="OpenCode's core path keeps whole messages of 8,000 tokens: a response goes with its result",
+    Example(number=9, presets=("opencode-core",),
+            says="OpenCode's core path keeps whole messages of 8,000 tokens: a response goes with its result",
             expected=[3, 5], found=lambda: [keep_from(stage("opencode-core").cut, moment(log_of(
                 ("u", 1), ("a", 8_000), ("t", 400), ("a", size), ("t", 400)))) for size in (1_000, 9_000)]),
 )

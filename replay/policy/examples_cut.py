@@ -79,30 +79,41 @@ def _prompts() -> list[str]:
 
 
 EXAMPLES = (
-    Example(number=10, says="a head of two events ends behind a pair: the cut moves forward over the result",
+    Example(number=10, presets=("openhands-sdk",),
+            says="a head of two events ends behind a pair: the cut moves forward over the result",
             expected=(3, 17), found=lambda: _events(2)),
-    Example(number=12, says="Codex keeps the newest prompts and cuts the middle out of the one that does not fit",
+    Example(number=12, presets=("codex",),
+            says="Codex keeps the newest prompts and cuts the middle out of the one that does not fit",
             expected=["x" * 30 + "~" + "x" * 30, "4"], found=_prompts),
-    Example(number=14, says="of 15 messages Roo removes six: half of fourteen made even", expected=6,
+    Example(number=14, presets=("roo",),
+            says="of 15 messages Roo removes six: half of fourteen made even", expected=6,
             found=lambda: _parity("roo", 15)),
-    Example(number=14, says="of 15 messages Cline's half behind the first pair is six", expected=6,
+    Example(number=14, presets=("cline-legacy",),
+            says="of 15 messages Cline's half behind the first pair is six", expected=6,
             found=lambda: _parity("cline-legacy", 15)),
-    Example(number=8, says="one turn of sixty tool rounds: the round rule refuses, Pi keeps about 20,000 tokens, old "
+    Example(number=8, presets=("decode", "mycodeagent", "pi-1.6"),
+            says="one turn of sixty tool rounds: the round rule refuses, Pi keeps about 20,000 tokens, old "
             "Decode finds no prompt to cut at", expected=["rounds_not_enough", 109, "no_boundary"], found=_long_turn),
-    Example(number=8, says="a cut inside the second turn names the prompt that began it",
+    Example(number=8, presets=("pi-1.6",),
+            says="a cut inside the second turn names the prompt that began it",
             expected=(5, 2), found=_turn_start),
-    Example(number=9, says="budget 20,000: all three cut at the second call",
+    Example(number=9, presets=("decode-adr18", "pi-0.58", "pi-1.6"),
+            says="budget 20,000: all three cut at the second call",
             expected=[3, 3, 3], found=lambda: _snap(20_000)),
-    Example(number=9, says="budget 6,500: Decode snaps back over its budget, Pi crosses at the call itself",
+    Example(number=9, presets=("decode-adr18", "pi-0.58", "pi-1.6"),
+            says="budget 6,500: Decode snaps back over its budget, Pi crosses at the call itself",
             expected=[3, 3, 3], found=lambda: _snap(6_500)),
-    Example(number=9, says="budget 6,000: the result fills it exactly; Pi 0.58 finds no place behind it and keeps all, "
+    Example(number=9, presets=("decode-adr18", "pi-0.58", "pi-1.6"),
+            says="budget 6,000: the result fills it exactly; Pi 0.58 finds no place behind it and keeps all, "
             "1.6 takes the last place", expected=[3, 0, 3], found=lambda: _snap(6_000)),
-    Example(number=11,
+    Example(number=11, presets=("pi-0.58", "pi-0.74", "pi-1.6"),
             says="the second compaction of Pi 0.58 drops the tail that the first one kept; 0.74 and 1.6 lose "
             "nothing", expected=[True, False, False],
             found=lambda: [any(_two_compactions(name)) for name in ("pi-0.58", "pi-0.74", "pi-1.6")]),
-    Example(number=12, says="Pi's view after a compaction is summary, then tail", expected=["summary", "3–12"],
+    Example(number=12, presets=("pi-1.6",),
+            says="Pi's view after a compaction is summary, then tail", expected=["summary", "3–12"],
             found=_order),
-    Example(number=16, says="MyCodeAgent summarises again at every step while ten kept rounds exceed its threshold",
+    Example(number=16, presets=("mycodeagent",),
+            says="MyCodeAgent summarises again at every step while ten kept rounds exceed its threshold",
             expected=(6, 0), found=_no_gain),
 )

@@ -47,15 +47,20 @@ def _empty_tail() -> int | str:
 
 
 EXAMPLES = (
-    Example(number=17, says="Decode blanks results of eight characters although its placeholder has 39: 30 of them "
+    Example(number=17, presets=("decode-adr18",),
+            says="Decode blanks results of eight characters although its placeholder has 39: 30 of them "
             "make the view 930 characters longer", expected=-930, found=lambda: _small_results("decode-adr18", 1)),
-    Example(number=17, says="Gemini never makes a result longer: there is nothing to mask", expected="nothing_to_elide",
+    Example(number=17, presets=("gemini-cli",),
+            says="Gemini never makes a result longer: there is nothing to mask", expected="nothing_to_elide",
             found=lambda: _small_results("gemini-cli", 2)),
-    Example(number=18, says="Decode's summary speaks for the tail that it keeps too; Pi's and LangChain's do not",
+    Example(number=18, presets=("decode-adr18", "langchain-summarization", "pi-1.6"),
+            says="Decode's summary speaks for the tail that it keeps too; Pi's and LangChain's do not",
             expected=[20, 0, 0], found=lambda: [_overlap(n) for n in ("decode-adr18", "pi-1.6",
                                                                       "langchain-summarization")]),
-    Example(number=19, says="the last message alone is too long for Decode's tail: only the summary stays", expected=4,
+    Example(number=19, presets=("decode-adr18",),
+            says="the last message alone is too long for Decode's tail: only the summary stays", expected=4,
             found=_empty_tail),
-    Example(number=20, says="an image of the user costs nothing by Pi 0.58 and 1,200 tokens by Pi 1.6",
+    Example(number=20, presets=("pi-0.58", "pi-1.6"),
+            says="an image of the user costs nothing by Pi 0.58 and 1,200 tokens by Pi 1.6",
             expected=[0, 1_200], found=lambda: [_image(n) for n in ("pi-0.58", "pi-1.6")]),
 )

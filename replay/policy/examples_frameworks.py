@@ -40,16 +40,21 @@ def _protected(preset: str, *results: int) -> str:
 
 
 EXAMPLES = (
-    Example(number=1, says="three messages of 5 characters by LangChain: 3 × (the ceiling of 9 / 4, and 3)",
+    Example(number=1, presets=("langchain-summarization",),
+            says="three messages of 5 characters by LangChain: 3 × (the ceiling of 9 / 4, and 3)",
             expected=18, found=_estimate),
-    Example(number=10, says="four messages to keep, the first a result: LangChain moves back to the call, OpenHands on",
+    Example(number=10, presets=("langchain-summarization", "openhands-sdk"),
+            says="four messages to keep, the first a result: LangChain moves back to the call, OpenHands on",
             expected=[1, 4], found=_adjacent),
-    Example(number=13, says="results of 30,000, 15,000 and 10,000: OpenCode clears the one that crosses its line too, "
+    Example(number=13, presets=("gemini-cli", "opencode"),
+            says="results of 30,000, 15,000 and 10,000: OpenCode clears the one that crosses its line too, "
             "Gemini gains too little", expected=("below 5", "gain_too_small"),
             found=lambda: (_protected("opencode", 30_000, 15_000, 10_000),
                            _protected("gemini-cli", 30_000, 15_000, 10_000))),
-    Example(number=13, says="a gain that is exactly the minimum is not enough for OpenCode and is for Gemini",
+    Example(number=13, presets=("gemini-cli", "opencode"),
+            says="a gain that is exactly the minimum is not enough for OpenCode and is for Gemini",
             expected=("gain_too_small", "below 3"),
             found=lambda: (_protected("opencode", 40_000, 20_000), _protected("gemini-cli", 50_000, 30_000))),
-    Example(number=16, says="LangChain keeps at least one message", expected=2, found=_at_least_one),
+    Example(number=16, presets=("langchain-summarization",),
+            says="LangChain keeps at least one message", expected=2, found=_at_least_one),
 )

@@ -7,7 +7,18 @@ from typing import Any
 from replay.policy.base import Told
 from replay.policy.cuts import KeepTokens
 from replay.policy.cuts_forward import KeepTokensForward
-from replay.policy.example_tools import decision, estimate, keep_from, log_of, moment, of_kind, replay, session, stage
+from replay.policy.example_tools import (
+    decision,
+    estimate,
+    fires,
+    keep_from,
+    log_of,
+    moment,
+    of_kind,
+    replay,
+    session,
+    stage,
+)
 from replay.policy.examples import Example
 from replay.policy.measures import Larger
 
@@ -17,11 +28,6 @@ def _rounding() -> tuple[int, ...]:
     rulers = (of_kind(larger, Larger).estimate.estimator, of_kind(forward, KeepTokensForward).estimator,
               of_kind(back, KeepTokens).estimator)
     return tuple(estimate(ruler, (5, 5, 5)) for ruler in rulers)
-
-
-def _fires(preset: str, reported: int, window: int, number: int = 0) -> bool:
-    at = moment(log_of(("u", 1), ("s", 1)), window, Told(input=reported, calls=1, run_input=reported, end=1))
-    return decision(stage(preset, number), at).fires
 
 
 def _lag(preset: str, number: int, window: int) -> bool:
@@ -64,25 +70,32 @@ def _images() -> tuple[int | None, int | None, int | None]:
 
 
 EXAMPLES = (
-    Example(number=1, says="three messages of 5 characters: floor of the total, ceiling of each, floor of each",
+    Example(number=1, presets=("decode-adr18", "mycodeagent", "pi-1.6"),
+            says="three messages of 5 characters: floor of the total, ceiling of each, floor of each",
             expected=(5, 6, 3), found=_rounding),
-    Example(number=2, says="Pi fires above the window less its reserve: at 83,616 of 100,000 not, at 83,617 yes",
-            expected=[False, True], found=lambda: [_fires("pi-0.58", n, 100_000) for n in (83_616, 83_617)]),
-    Example(number=2, says="Decode fires at four fifths of 1,048,576 rounded down: at 838,859 not, at 838,860 yes",
-            expected=[False, True], found=lambda: [_fires("decode-adr18", n, 1_048_576) for n in (838_859, 838_860)]),
-    Example(number=3, says="usage alone lags behind a result of 30,000: 90,000 of 100,000 do not fire in Pi 0.58, "
+    Example(number=2, presets=("pi-0.58",),
+            says="Pi fires above the window less its reserve: at 83,616 of 100,000 not, at 83,617 yes",
+            expected=[False, True], found=lambda: [fires("pi-0.58", n, 100_000) for n in (83_616, 83_617)]),
+    Example(number=2, presets=("decode-adr18",),
+            says="Decode fires at four fifths of 1,048,576 rounded down: at 838,859 not, at 838,860 yes",
+            expected=[False, True], found=lambda: [fires("decode-adr18", n, 1_048_576) for n in (838_859, 838_860)]),
+    Example(number=3, presets=("pi-0.58", "pi-1.6"),
+            says="usage alone lags behind a result of 30,000: 90,000 of 100,000 do not fire in Pi 0.58, "
             "with what came since they do in Pi 1.6", expected=(False, True),
             found=lambda: (_lag("pi-0.58", 0, 116_384), _lag("pi-1.6", 0, 116_384))),
-    Example(number=4, says="usage from before a compaction is not looked at after a run by Pi, replaced by an estimate "
+    Example(number=4, presets=("pi-0.58", "pi-1.6"),
+            says="usage from before a compaction is not looked at after a run by Pi, replaced by an estimate "
             "within a run by Pi 1.6", expected=[("usage_unknown", None), ("below_threshold", 20)],
             found=lambda: [_stale("pi-0.58", 0), _stale("pi-1.6", 0)]),
-    Example(number=5,
+    Example(number=5, presets=("decode", "decode-adr18"),
             says="46,000 input tokens over four calls fire before ADR 0018, the last call's 13,000 do not since",
             expected=(True, False), found=lambda: (_due("decode"), _due("decode-adr18"))),
-    Example(number=6, says="MyCodeAgent needs three messages", expected=(False, True), found=_minimum),
-    Example(number=7, says="nudges are rounds: of one prompt and eleven nudges the prompt is summarised", expected=4,
+    Example(number=6, presets=("mycodeagent",),
+            says="MyCodeAgent needs three messages", expected=(False, True), found=_minimum),
+    Example(number=7, presets=("mycodeagent",),
+            says="nudges are rounds: of one prompt and eleven nudges the prompt is summarised", expected=4,
             found=_nudges),
-    Example(number=16,
+    Example(number=16, presets=("pi-0.58", "pi-1.6"),
             says="an image in a prompt costs nothing in Pi 0.58 and 4,800 characters in 1.6; in a result 4,800",
             expected=(0, 4_800, 4_800), found=_images),
 )

@@ -84,22 +84,30 @@ def _closed() -> list[int]:
 
 
 EXAMPLES = (
-    Example(number=2, says="Claude Code compacts at 167,000 of 200,000 tokens, however long an answer may be",
+    Example(number=2, presets=("claude-code",),
+            says="Claude Code compacts at 167,000 of 200,000 tokens, however long an answer may be",
             expected=[167_000, 167_000], found=_claude_levels),
-    Example(number=2, says="clearing of tool uses is due above 100,000 tokens, not at them",
+    Example(number=2, presets=("anthropic-clear-tool-uses",),
+            says="clearing of tool uses is due above 100,000 tokens, not at them",
             expected=[False, False, True], found=_received),
-    Example(number=2, says="Aider's level is a sixteenth of the window between 1,024 and 8,192 tokens",
+    Example(number=2, presets=("aider",),
+            says="Aider's level is a sixteenth of the window between 1,024 and 8,192 tokens",
             expected=[1_024, 4_000, 8_192], found=_aider_levels),
-    Example(number=8, says="one long turn of 180,000 tokens: Claude Code's session memory keeps five calls with text, "
+    Example(number=8, presets=("claude-code-session-memory", "letta"),
+            says="one long turn of 180,000 tokens: Claude Code's session memory keeps five calls with text, "
             "Letta cuts at four tenths of the messages, since what stays is below seven tenths of the window",
             expected=(111, 47), found=lambda: (_notes(), _letta(160_000))),
-    Example(number=9, says="Aider keeps what is below half of its level behind a response; an answer that fills it "
+    Example(number=9, presets=("aider",),
+            says="Aider keeps what is below half of its level behind a response; an answer that fills it "
             "goes",
             expected=[8, 10], found=lambda: [_aider_cut(300), _aider_cut(512)]),
-    Example(number=12, says="where nothing is left behind the summary Aider writes an answer",
+    Example(number=12, presets=("aider",),
+            says="where nothing is left behind the summary Aider writes an answer",
             expected=["user summary", "assistant injected"], found=_after_aider),
-    Example(number=13, says="the API keeps three tool uses; a gain below its minimum clears nothing",
+    Example(number=13, presets=("anthropic-clear-tool-uses",),
+            says="the API keeps three tool uses; a gain below its minimum clears nothing",
             expected=["below 6", "gain_too_small"], found=lambda: [_cleared(1_900), _cleared(2_000)]),
-    Example(number=15, says="of the windows on a file SWE-agent's closed_window keeps the newest",
+    Example(number=15, presets=("closed-window",),
+            says="of the windows on a file SWE-agent's closed_window keeps the newest",
             expected=[2, 6], found=_closed),
 )

@@ -130,6 +130,8 @@ def _limits(stage: Stage) -> Iterator[str]:
         yield f"; after {stage.breaker} failures in a row it is not tried any more"
     if stage.cooldown_minutes:
         yield f"; after a failure it is not tried for {stage.cooldown_minutes:g} minutes"
+    if stage.enough:
+        yield f"; where that saves {stage.enough:.0%} of the window nothing else is done at that moment"
     if stage.keeps_cache:
         yield "; the provider's cache stays warm"
 

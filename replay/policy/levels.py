@@ -101,6 +101,49 @@ class ClampedShare:
         return Decision(stage=stage, fires=fires, reason=reason, estimated_tokens=measured, threshold=level)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByWindow:
+    """Fires at a level that a table gives for some windows, and a rule for all others.
+
+    Imitates Cline's older extension: elsewhere the larger of the window less `reserve` and the share `at` of it.
+    """
+
+    levels: tuple[tuple[int, ...], ...] = ((64_000, 37_000), (128_000, 98_000), (200_000, 160_000))
+    """Pairs of a window and its level, in tokens."""
+    reserve: int = 40_000
+    at: float = 0.8
+    times: int = 1
+    """The level is multiplied by this."""
+    comparison: Literal[">=", ">"] = ">="
+
+    def __post_init__(self) -> None:
+        """Refuse what is no level."""
+        check(self, "levels", all(len(pair) == 2 for pair in self.levels), "pairs of a window and its level")
+        check(self, "reserve", self.reserve >= 0, "0 or more tokens")
+        check(self, "at", 0 < self.at <= 1, "a fraction, above 0 and at most 1")
+        check(self, "times", self.times > 0, "a positive number")
+
+    def words(self) -> str:
+        """The rule in words."""
+        table = ", ".join(f"{level:,} of {window:,}" for window, level in self.levels)
+        times = f"{self.times} times " if self.times > 1 else ""
+        verb = "reaches" if self.comparison == ">=" else "exceeds"
+        return (f"when the measure {verb} {times}{table} tokens, of other windows the larger of {self.at:.0%} and all "
+                f"but {self.reserve:,}")
+
+    def level(self, window: int) -> int:
+        """The level in tokens."""
+        known = {pair[0]: pair[1] for pair in self.levels}
+        return self.times * known.get(window, max(window - self.reserve, int(window * self.at)))
+
+    def decide(self, stage: str, measured: int | None, moment: Moment) -> Decision:
+        """Whether the level is reached."""
+        level = self.level(moment.capacity.window)
+        reached = measured is not None and (measured >= level if self.comparison == ">=" else measured > level)
+        reason = "threshold_exceeded" if reached else "usage_unknown" if measured is None else "below_threshold"
+        return Decision(stage=stage, fires=reached, reason=reason, estimated_tokens=measured, threshold=level)
+
+
 LEVEL_MEASURES: Mapping[str, type] = {"counted": Counted}
-LEVEL_TRIGGERS: Mapping[str, type] = {"buffer": Buffer, "clamped-share": ClampedShare}
+LEVEL_TRIGGERS: Mapping[str, type] = {"buffer": Buffer, "clamped-share": ClampedShare, "by-window": ByWindow}
 """Names for `use = …` in the tables of these kinds."""

@@ -87,6 +87,8 @@ class Stage:
     """After a failure the stage is not tried for so long, by the times that the session records."""
     skip_if_current: bool = False
     """No check while the log is as long as at the stage's last compaction."""
+    enough: float = 0.0
+    """Where the stage saves at least this share of the window no later stage is tried at the same moment; 0: one is."""
     excludes_later: bool = False
     """When this stage's trigger fires no later stage is tried at the same moment."""
 

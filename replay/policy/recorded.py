@@ -96,8 +96,8 @@ def _agreements(transcript: Transcript, session: Session, setting: Setting) -> I
 
 def _anchored(after: State, earlier: State, window: Window) -> State:
     """The state with the window that was really sent; a compaction of the preset's own is forgotten."""
-    return after._replace(window=window, checkpoint=earlier.checkpoint, compactions=earlier.compactions, skipped="",
-                          told=after.told._replace(stale=False))
+    return after._replace(window=window, checkpoint=earlier.checkpoint, compactions=earlier.compactions,
+                          skipped=frozenset(), told=after.told._replace(stale=False))
 
 
 def _overlap(compaction: RecordedCompaction, before: Window, step: Step, setting: Setting) -> float | None:

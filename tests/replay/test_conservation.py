@@ -106,11 +106,16 @@ def text_of(chars: int) -> str:
     return "x" * chars
 
 
+@cache
+def told(seed: int) -> Transcript:
+    """A random session; making one takes as long as replaying it, and every preset replays the same ones."""
+    return History(random.Random(seed), ThreadBuilder(id="main")).build()
+
+
 @lru_cache(maxsize=256)
 def history(seed: int) -> Session:
     """A random session, counted by its characters."""
-    transcript = History(random.Random(seed), ThreadBuilder(id="main")).build()
-    return Session(transcript, FixedCounter([len(m.text) // 4 for m in transcript.messages]))
+    return Session(told(seed), FixedCounter([len(m.text) // 4 for m in told(seed).messages]))
 
 
 def steps(session: Session, chosen: Policy, window: int) -> Iterator[Advanced]:
